@@ -1,0 +1,23 @@
+#include "cli/cli_verbs.h"
+
+namespace samebits {
+
+// One line per verb: declared by SB_VERB in the order of --help.
+#if defined(SB_WITH_ENGINE)
+#define SB_ENGINE_VERBS(V)
+#else
+#define SB_ENGINE_VERBS(V)
+#endif
+#define SB_FORENSICS_VERBS(V)
+
+#define SB_DECLARE(name, text) int Verb_##name(int argc, char** argv);
+SB_ENGINE_VERBS(SB_DECLARE)
+SB_FORENSICS_VERBS(SB_DECLARE)
+
+const std::vector<Verb>& Verbs() {
+#define SB_ROW(name, text) {#name, text, Verb_##name},
+  static const std::vector<Verb> kVerbs = {SB_ENGINE_VERBS(SB_ROW) SB_FORENSICS_VERBS(SB_ROW)};
+  return kVerbs;
+}
+
+}  // namespace samebits

@@ -1,0 +1,61 @@
+// From logits to a token, and logprobs.
+//
+// Greedy (temperature 0): the first token in the top-k order. Otherwise:
+//   t = (logit - max) * fp32(log2 e / temperature); w = floor(2^30 * 2^t) as uint64, through n = round(t), f = t - n and
+//   Exp2Fraction; tokens in the top-k order (logit descending, id ascending); prefix sums are integers.
+//   top-p keeps the shortest prefix whose sum S satisfies S >= ceil(p * total) (p as exact fp64, the product in integers of
+//   2^-32); then r = mulhi64(random, kept total) with random = Philox(seed, position, draw), and the first token whose
+//   prefix exceeds r is drawn. No float is summed, so the draw cannot depend on order, threads or batch.
+// NaN: a row with no number gives token -1, any NaN sets `nan`. Masked ids (id >= vocab_limit) never appear.
+// Logprobs: log-softmax of the raw logits: x - (max + log(sum exp(x - max))), the sum by the row plan.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "numerics/mathfn.h"
+#include "numerics/philox.h"
+#include "numerics/sum.h"
+#include "ops/op.h"
+
+namespace samebits {
+
+struct SampleParams {
+  float temperature = 0.0f;  // 0: greedy; else > 0
+  float top_p = 1.0f;        // (0, 1]
+  int32_t top_k = 0;         // 0: no limit
+  uint64_t seed = 0;
+};
+
+struct SampleResult {
+  int32_t token = -1;        // -1: the row holds no number
+  bool nan = false;          // a NaN was among the logits
+};
+
+// logits [vocab]; ids >= vocab_limit are masked. position: of the token being drawn; draw: 0, 1, ... for several draws.
+Status CheckSample(const SampleParams& params);
+SampleResult Sample(const float* logits, int64_t vocab, int64_t vocab_limit, const SampleParams& params,
+                    uint64_t position, uint64_t draw);
+
+// Integer weight of a logit (rule above); max_logit is the largest of the row.
+SB_HD uint64_t SampleWeight(float logit, float max_logit, float inverse_temperature_log2e) {
+  const float t = Mul(Sub(logit, max_logit), inverse_temperature_log2e);
+  if (!(t > -64.0f)) return 0;  // also -inf
+  const float n = RoundToInt(t);
+  const float g = Exp2Fraction(Sub(t, n));
+  const int shift = static_cast<int>(n) + 30 - 23;  // g * 2^23 is an integer
+  const uint64_t mantissa = static_cast<uint64_t>(g * 0x1p23f);
+  return shift >= 0 ? mantissa << shift : (shift > -64 ? mantissa >> -shift : 0);
+}
+
+// log(sum exp(x)): max + Log(RowPlanSum(Exp(x - max))). -inf rows give -inf.
+float LogSumExp(const float* x, int64_t n);
+struct TokenLogprob {
+  int32_t id;
+  float logprob;
+};
+// The n best ids by the top-k order with log-softmax of the raw logits; ids >= vocab_limit are left out of the list but
+// count in the sum.
+std::vector<TokenLogprob> TopLogprobs(const float* logits, int64_t vocab, int64_t vocab_limit, int n);
+
+}  // namespace samebits
