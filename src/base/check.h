@@ -7,8 +7,8 @@ namespace samebits {
 [[noreturn]] void CheckFailed(const char* expr, const char* file, int line, const std::string& why);
 }  // namespace samebits
 
-#define SB_CHECK(cond, why)                                                               \
-  do {                                                                                    \
-    if (!(cond)) [[unlikely]]                                                             \
-      ::samebits::CheckFailed(#cond, __FILE__, __LINE__, (why));                          \
+#define SB_CHECK(cond, why)                                      \
+  do {                                                           \
+    if (!(cond)) [[unlikely]]                                    \
+      ::samebits::CheckFailed(#cond, __FILE__, __LINE__, (why)); \
   } while (false)

@@ -112,7 +112,8 @@ Status AtomicFile::Flush() {
 Status AtomicFile::WriteAt(uint64_t offset, const void* data, size_t bytes) {
   SB_CHECK(offset + bytes <= size_, "WriteAt past the end");
   SB_RETURN_IF_ERROR(Flush());
-  if (::pwrite(fd_, data, bytes, static_cast<off_t>(offset)) != static_cast<ssize_t>(bytes)) return Errno(path_, "write");
+  if (::pwrite(fd_, data, bytes, static_cast<off_t>(offset)) != static_cast<ssize_t>(bytes))
+    return Errno(path_, "write");
   return Ok();
 }
 

@@ -31,8 +31,8 @@ class MappedFile {
 // Reads the whole file; refuses more than max_bytes.
 Result<std::string> ReadFile(const std::string& path, uint64_t max_bytes = uint64_t{1} << 31);
 
-// Writes beside the target under a temporary name, syncs, then renames: the target is the old file or the whole new one,
-// never a part, also on a crash or a full disk. An AtomicFile destroyed without Commit() removes what it wrote.
+// Writes beside the target under a temporary name, syncs, then renames: the target is the old file or the whole new
+// one, never a part, also on a crash or a full disk. An AtomicFile destroyed without Commit() removes what it wrote.
 class AtomicFile {
  public:
   AtomicFile() = default;

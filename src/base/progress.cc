@@ -32,7 +32,8 @@ void Progress::Print() {
     std::fprintf(stderr, "\r\033[K%s  %lld/%lld %s  %.0f/s  %.0f s left", label_.c_str(), static_cast<long long>(done_),
                  static_cast<long long>(total_), unit_.c_str(), rate, static_cast<double>(total_ - done_) / rate);
   } else {
-    std::fprintf(stderr, "\r\033[K%s  %lld %s  %.0f/s", label_.c_str(), static_cast<long long>(done_), unit_.c_str(), rate);
+    std::fprintf(stderr, "\r\033[K%s  %lld %s  %.0f/s", label_.c_str(), static_cast<long long>(done_), unit_.c_str(),
+                 rate);
   }
   printed_ = true;
 }

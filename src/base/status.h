@@ -60,16 +60,16 @@ class [[nodiscard]] Result {
 #define SB_CONCAT_(a, b) a##b
 #define SB_CONCAT(a, b) SB_CONCAT_(a, b)
 // Returns the error of a Status expression.
-#define SB_RETURN_IF_ERROR(expr)                     \
-  do {                                               \
-    ::samebits::Status sb_status_ = (expr);          \
-    if (!sb_status_.ok()) return sb_status_;         \
+#define SB_RETURN_IF_ERROR(expr)             \
+  do {                                       \
+    ::samebits::Status sb_status_ = (expr);  \
+    if (!sb_status_.ok()) return sb_status_; \
   } while (false)
 // SB_ASSIGN(auto x, F()): x = *F(), or returns F's error.
 #define SB_ASSIGN(lhs, expr) SB_ASSIGN_(SB_CONCAT(sb_result_, __LINE__), lhs, expr)
-#define SB_ASSIGN_(tmp, lhs, expr)        \
-  auto tmp = (expr);                      \
-  if (!tmp.ok()) return tmp.status();     \
+#define SB_ASSIGN_(tmp, lhs, expr)    \
+  auto tmp = (expr);                  \
+  if (!tmp.ok()) return tmp.status(); \
   lhs = std::move(*tmp)
 
 }  // namespace samebits

@@ -7,14 +7,14 @@
 namespace samebits {
 
 // Exit codes of every verb.
-inline constexpr int kExitSame = 0;      // done; for comparisons: same
-inline constexpr int kExitDiffer = 1;    // for comparisons: differ
-inline constexpr int kExitTrouble = 2;   // bad input or an error; a sentence is on stderr
+inline constexpr int kExitSame = 0;     // done; for comparisons: same
+inline constexpr int kExitDiffer = 1;   // for comparisons: differ
+inline constexpr int kExitTrouble = 2;  // bad input or an error; a sentence is on stderr
 
 struct Verb {
   const char* name;
-  const char* text;                     // one line of --help
-  int (*run)(int argc, char** argv);    // argv[0] is the verb
+  const char* text;                   // one line of --help
+  int (*run)(int argc, char** argv);  // argv[0] is the verb
 };
 
 // In the order of --help.

@@ -13,10 +13,14 @@ int Trouble(const std::string& verb, const std::string& sentence) {
 }
 
 static int Help(FILE* to) {
-  std::fputs("samebits: same request, same bits. A deterministic inference engine, and the tool that finds where two runs part.\n\n"
-             "usage: samebits VERB [options]     samebits VERB --help shows a verb's options and examples\n\n", to);
+  std::fputs(
+      "samebits: same request, same bits. A deterministic inference engine, and the tool that finds where two runs "
+      "part.\n\n"
+      "usage: samebits VERB [options]     samebits VERB --help shows a verb's options and examples\n\n",
+      to);
   for (const Verb& verb : Verbs()) std::fprintf(to, "  %-10s %s\n", verb.name, verb.text);
-  std::fputs("\nExit codes: 0 done or same, 1 differ, 2 trouble (a sentence on stderr says what and what to do).\n", to);
+  std::fputs("\nExit codes: 0 done or same, 1 differ, 2 trouble (a sentence on stderr says what and what to do).\n",
+             to);
   return to == stdout ? kExitSame : kExitTrouble;
 }
 

@@ -11,20 +11,22 @@ namespace samebits {
 enum class ModelFamily { kV3, kV32 };
 
 // Which of two published behaviours the forward pass follows; every difference between them is read from here.
-//   deepseek  DeepSeek's own inference code: bf16 rounding points, latent and indexer keys through fp8, Hadamard. Default.
-//   float32   Hugging Face's model in float32: no activation is rounded, no Hadamard, no fp8. What tests/golden holds.
+//   deepseek  DeepSeek's own inference code: bf16 rounding points, latent and indexer keys through fp8, Hadamard.
+//   Default. float32   Hugging Face's model in float32: no activation is rounded, no Hadamard, no fp8. What
+//   tests/golden holds.
 struct Profile {
-  const char* name;            // "deepseek", "float32"
-  const char* contract_suffix; // appended to the contract id: "portable-1" or "portable-1/float32"
-  DType activation;            // BF16 | F32
-  bool latent_round_trip;      // V3.2: the latent goes through E4M3 before it is cached and used
+  const char* name;             // "deepseek", "float32"
+  const char* contract_suffix;  // appended to the contract id: "portable-1" or "portable-1/float32"
+  DType activation;             // BF16 | F32
+  bool latent_round_trip;       // V3.2: the latent goes through E4M3 before it is cached and used
   bool index_fp8, index_hadamard;
-  bool fp8_activations;        // fp8 weights: quantise activations (else use dequantised weights)
-  bool norm_of_rounded_sum_v3; // V3's residual add rounds before the norm
-  float route_norm_eps;        // 0, or Hugging Face's 1e-20
+  bool fp8_activations;         // fp8 weights: quantise activations (else use dequantised weights)
+  bool norm_of_rounded_sum_v3;  // V3's residual add rounds before the norm
+  float route_norm_eps;         // 0, or Hugging Face's 1e-20
 };
 inline constexpr Profile kDeepseekProfile = {"deepseek", "", DType::kBF16, true, true, true, true, true, 0.0f};
-inline constexpr Profile kFloat32Profile = {"float32", "/float32", DType::kF32, false, false, false, false, true, 1e-20f};
+inline constexpr Profile kFloat32Profile = {"float32", "/float32", DType::kF32, false, false,
+                                            false,     false,      true,        1e-20f};
 // By name; the error lists the names.
 Result<const Profile*> ProfileFromName(const std::string& name);
 
@@ -38,7 +40,8 @@ struct ModelConfig {
   float routed_scaling = 1.0f, norm_eps = 1e-6f;
   int index_heads = 0, index_dim = 0, index_topk = 0;  // V3.2 only
   bool fp8_weights = false;
-  bool ue8m0_scales = true;   // activation scales are powers of two (scale_fmt "ue8m0"; V3.2 without quantization_config too)
+  bool ue8m0_scales =
+      true;  // activation scales are powers of two (scale_fmt "ue8m0"; V3.2 without quantization_config too)
   int max_positions = 0;
   int bos_id = 0, eos_id = 1;
   YarnConfig rope;

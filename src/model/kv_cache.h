@@ -1,5 +1,6 @@
-// The paged KV cache of one model: per layer the latent rows and, for V3.2, the indexer's keys. Pages are handed out by the
-// engine (engine/pages.h); this is only the memory. Fresh and freed pages may be poisoned: no result may depend on them.
+// The paged KV cache of one model: per layer the latent rows and, for V3.2, the indexer's keys. Pages are handed out by
+// the engine (engine/pages.h); this is only the memory. Fresh and freed pages may be poisoned: no result may depend on
+// them.
 #pragma once
 
 #include <cstdint>

@@ -33,17 +33,17 @@ struct BreakRules {
 
 struct LoadOptions {
   const Profile* profile = &kDeepseekProfile;
-  bool dense = false;          // V3.2: ignore the indexer and attend to everything (for the recall table)
+  bool dense = false;  // V3.2: ignore the indexer and attend to everything (for the recall table)
   bool show_progress = false;
 };
 
-// Rows of one step: any mix of prefill chunks, decode tokens and verification runs of any number of sequences. Rows of one
-// sequence are consecutive and ascending by position; its earlier positions are already in the cache.
+// Rows of one step: any mix of prefill chunks, decode tokens and verification runs of any number of sequences. Rows of
+// one sequence are consecutive and ascending by position; its earlier positions are already in the cache.
 struct ForwardBatch {
-  std::span<const int32_t> tokens;     // [rows]
-  std::span<const RowOwner> owners;    // [rows]: request id and position
+  std::span<const int32_t> tokens;              // [rows]
+  std::span<const RowOwner> owners;             // [rows]: request id and position
   std::span<const int32_t* const> page_tables;  // [rows]: the sequence's page table (pages cover its position)
-  std::span<const int32_t> logit_rows; // rows whose logits are wanted, ascending
+  std::span<const int32_t> logit_rows;          // rows whose logits are wanted, ascending
   ProbeSink* probe = nullptr;
   const BreakRules* broken = nullptr;
 };
@@ -57,8 +57,8 @@ class Model {
                                              const LoadOptions& options = {});
   virtual const ModelConfig& config() const = 0;
   virtual const Profile& profile() const = 0;
-  // Writes KV rows of every row, and logits [logit_rows, vocab] F32 into `logits` (resized). An error names request, layer
-  // and site where a NaN or infinity appeared.
+  // Writes KV rows of every row, and logits [logit_rows, vocab] F32 into `logits` (resized). An error names request,
+  // layer and site where a NaN or infinity appeared.
   virtual Status Forward(const ForwardBatch& batch, KvCache& cache, std::vector<float>* logits) = 0;
   // Uses other threads or another instruction set from now on; no bit changes.
   virtual void SetContext(const CpuContext& context) = 0;

@@ -45,7 +45,7 @@ SB_HD E4M3 RoundToE4M3(float x) {
   const uint32_t u = Bits(x), sign = (u >> 24) & 0x80u, a = u & 0x7fffffffu;
   if (a > 0x7f800000u) return E4M3{0x7f};
   if (a >= 0x43e80000u) return E4M3{static_cast<uint8_t>(sign | 0x7e)};  // 464 and above; 464 itself ties to 448
-  if (a < 0x3c800000u) {                                                // below 2^-6: steps of 2^-9, the ulp of 2^14
+  if (a < 0x3c800000u) {                                                 // below 2^-6: steps of 2^-9, the ulp of 2^14
     const uint32_t steps = Bits(FromBits(a) + 0x1p14f) - Bits(0x1p14f);
     return E4M3{static_cast<uint8_t>(sign | steps)};
   }

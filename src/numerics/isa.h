@@ -15,7 +15,8 @@ Isa BestIsa();
 
 // Expands ONE(isa_enum, namespace) for each instruction set in this build; dispatch tables are made with it.
 #if defined(SB_HAVE_AVX512)
-#define SB_FOR_EACH_ISA(ONE) ONE(::samebits::Isa::kScalar, scalar) ONE(::samebits::Isa::kAvx2, avx2) ONE(::samebits::Isa::kAvx512, avx512)
+#define SB_FOR_EACH_ISA(ONE) \
+  ONE(::samebits::Isa::kScalar, scalar) ONE(::samebits::Isa::kAvx2, avx2) ONE(::samebits::Isa::kAvx512, avx512)
 #elif defined(SB_HAVE_NEON)
 #define SB_FOR_EACH_ISA(ONE) ONE(::samebits::Isa::kScalar, scalar) ONE(::samebits::Isa::kNeon, neon)
 #else

@@ -1,6 +1,6 @@
-// Sixteen logical fp32 lanes: one AVX-512 register, two AVX2, four NEON, or a loop. Only for files named *_simd.cc, which
-// are compiled once per instruction set (cmake/NumericFlags.cmake) and put everything in namespace samebits::SB_ISA.
-// Lane order, every operation and every rounding are the same for all of them.
+// Sixteen logical fp32 lanes: one AVX-512 register, two AVX2, four NEON, or a loop. Only for files named *_simd.cc,
+// which are compiled once per instruction set (cmake/NumericFlags.cmake) and put everything in namespace
+// samebits::SB_ISA. Lane order, every operation and every rounding are the same for all of them.
 #pragma once
 
 #if !defined(SB_ISA)
@@ -126,9 +126,7 @@ SB_HD I32x16 Sar(I32x16 a) {
 SB_HD M16 Lt(F32x16 a, F32x16 b) {
   return {_mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ)};
 }
-SB_HD M16 IsNan(F32x16 a) {
-  return {_mm256_cmp_ps(a.lo, a.lo, _CMP_UNORD_Q), _mm256_cmp_ps(a.hi, a.hi, _CMP_UNORD_Q)};
-}
+SB_HD M16 IsNan(F32x16 a) { return {_mm256_cmp_ps(a.lo, a.lo, _CMP_UNORD_Q), _mm256_cmp_ps(a.hi, a.hi, _CMP_UNORD_Q)}; }
 SB_HD F32x16 Select(M16 m, F32x16 yes, F32x16 no) {
   return {_mm256_blendv_ps(no.lo, yes.lo, m.lo), _mm256_blendv_ps(no.hi, yes.hi, m.hi)};
 }
@@ -167,7 +165,10 @@ struct I32x16 {
 struct M16 {
   uint32x4_t q[4];
 };
-#define SB_QUADS(T, EXPR) T r; for (int j = 0; j < 4; ++j) r.q[j] = (EXPR); return r
+#define SB_QUADS(T, EXPR)                      \
+  T r;                                         \
+  for (int j = 0; j < 4; ++j) r.q[j] = (EXPR); \
+  return r
 #define SB_OP2(NAME, T, CALL) \
   SB_HD T NAME(T a, T b) { SB_QUADS(T, CALL(a.q[j], b.q[j])); }
 SB_OP2(Add, F32x16, vaddq_f32)
@@ -226,7 +227,10 @@ struct I32x16 {
 struct M16 {
   bool v[16];
 };
-#define SB_EACH(T, EXPR) T r; for (int j = 0; j < 16; ++j) r.v[j] = (EXPR); return r
+#define SB_EACH(T, EXPR)                        \
+  T r;                                          \
+  for (int j = 0; j < 16; ++j) r.v[j] = (EXPR); \
+  return r
 SB_HD F32x16 Add(F32x16 a, F32x16 b) { SB_EACH(F32x16, a.v[j] + b.v[j]); }
 SB_HD F32x16 Sub(F32x16 a, F32x16 b) { SB_EACH(F32x16, a.v[j] - b.v[j]); }
 SB_HD F32x16 Mul(F32x16 a, F32x16 b) { SB_EACH(F32x16, a.v[j] * b.v[j]); }
@@ -327,7 +331,8 @@ SB_HD float RowPlanSumV(int64_t size, const Step& step) {
     int64_t i = c;
     for (; i + kRowLanes <= end; i += kRowLanes)
       for (int j = 0; j < 4; ++j) lane[j] = step(lane[j], i + j * kLanes, kLanes);
-    for (int j = 0; i < end; ++j, i += kLanes) lane[j] = step(lane[j], i, end - i < kLanes ? static_cast<int>(end - i) : kLanes);
+    for (int j = 0; i < end; ++j, i += kLanes)
+      lane[j] = step(lane[j], i, end - i < kLanes ? static_cast<int>(end - i) : kLanes);
     const F32x16 a = Add(lane[0], lane[2]), b = Add(lane[1], lane[3]);  // j + 32
     total = ::samebits::Add(total, HalvingSum(Add(a, b)));              // j + 16, then within 16 lanes
   }

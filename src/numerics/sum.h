@@ -1,4 +1,5 @@
-// Named orders of addition: constexpr plans that every backend walks. A plan is a function of the contract's shape alone.
+// Named orders of addition: constexpr plans that every backend walks. A plan is a function of the contract's shape
+// alone.
 #pragma once
 
 #include "numerics/hd.h"
@@ -6,8 +7,8 @@
 namespace samebits {
 
 // --- GEMM plan -------------------------------------------------------------------------------------------------------
-// Per output: K blocks of 128; inside a block one ascending fma chain from +0; blocks ascending inside segments of 1024,
-// a segment starts at +0; segments ascending from +0. Split-K may hand out whole segments.
+// Per output: K blocks of 128; inside a block one ascending fma chain from +0; blocks ascending inside segments of
+// 1024, a segment starts at +0; segments ascending from +0. Split-K may hand out whole segments.
 inline constexpr int64_t kGemmBlock = 128;
 inline constexpr int64_t kGemmSegment = 1024;
 

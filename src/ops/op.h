@@ -1,7 +1,8 @@
 // What every op shares: the context it runs in, the array of its backends, and paged rows.
 //
-// One op = one folder; its header is the contract. Call the op's plain function (Gemm, Topk, ...): it checks the arguments
-// once, in <op>_args.cc, then runs the best backend. References take the rule as an argument whose default is the contract.
+// One op = one folder; its header is the contract. Call the op's plain function (Gemm, Topk, ...): it checks the
+// arguments once, in <op>_args.cc, then runs the best backend. References take the rule as an argument whose default is
+// the contract.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@ struct OpBackend {
   void (*run)(const CpuContext& context, const Args& args);
 };
 
-// Rows of a paged cache. Row of position p: page_table[p / page_size] * page_size + p % page_size, `row_stride` elements
-// apart. page_table == nullptr: position p is row p.
+// Rows of a paged cache. Row of position p: page_table[p / page_size] * page_size + p % page_size, `row_stride`
+// elements apart. page_table == nullptr: position p is row p.
 struct PagedRows {
   const void* pool = nullptr;
   DType dtype = DType::kBF16;

@@ -36,7 +36,8 @@ float HalfToF32(uint16_t h) {
   return FromBits(sign | ((e + 112) << 23) | (m << 13));
 }
 
-// Small float of `ebits` exponent and `mbits` mantissa bits without infinities (F4, F6 and the fnuz forms handled apart).
+// Small float of `ebits` exponent and `mbits` mantissa bits without infinities (F4, F6 and the fnuz forms handled
+// apart).
 double SmallFloat(uint32_t u, int ebits, int mbits, int bias) {
   const uint32_t sign = u >> (ebits + mbits) & 1u, e = (u >> mbits) & ((1u << ebits) - 1), m = u & ((1u << mbits) - 1);
   double value = e == 0 ? static_cast<double>(m) : static_cast<double>(m + (1u << mbits));
@@ -72,27 +73,48 @@ double ElementAsDouble(const TensorRef& t, int64_t i) {
   const void* d = t.data;
   switch (t.dtype) {
     case DType::kBool:
-    case DType::kU8: return At<uint8_t>(d, i);
-    case DType::kI8: return At<int8_t>(d, i);
-    case DType::kI16: return At<int16_t>(d, i);
-    case DType::kU16: return At<uint16_t>(d, i);
-    case DType::kI32: return At<int32_t>(d, i);
-    case DType::kU32: return At<uint32_t>(d, i);
-    case DType::kI64: return static_cast<double>(At<int64_t>(d, i));
-    case DType::kU64: return static_cast<double>(At<uint64_t>(d, i));
-    case DType::kF64: return At<double>(d, i);
-    case DType::kF32: return static_cast<double>(At<float>(d, i));
-    case DType::kC64: return static_cast<double>(At<float>(d, 2 * i));  // the real part
-    case DType::kBF16: return static_cast<double>(ToF32(At<BF16>(d, i)));
-    case DType::kF16: return static_cast<double>(HalfToF32(At<uint16_t>(d, i)));
-    case DType::kF8E4M3: return static_cast<double>(ToF32(At<E4M3>(d, i)));
-    case DType::kF8E8M0: return static_cast<double>(ToF32(At<E8M0>(d, i)));
-    case DType::kF8E5M2: return static_cast<double>(HalfToF32(static_cast<uint16_t>(At<uint8_t>(d, i) << 8)));
-    case DType::kF8E4M3FNUZ: return At<uint8_t>(d, i) == 0x80 ? kNan : SmallFloat(At<uint8_t>(d, i), 4, 3, 8);
-    case DType::kF8E5M2FNUZ: return At<uint8_t>(d, i) == 0x80 ? kNan : SmallFloat(At<uint8_t>(d, i), 5, 2, 16);
-    case DType::kF4: return SmallFloat(PackedAt(d, i, 4), 2, 1, 1);
-    case DType::kF6E2M3: return SmallFloat(PackedAt(d, i, 6), 2, 3, 1);
-    case DType::kF6E3M2: return SmallFloat(PackedAt(d, i, 6), 3, 2, 3);
+    case DType::kU8:
+      return At<uint8_t>(d, i);
+    case DType::kI8:
+      return At<int8_t>(d, i);
+    case DType::kI16:
+      return At<int16_t>(d, i);
+    case DType::kU16:
+      return At<uint16_t>(d, i);
+    case DType::kI32:
+      return At<int32_t>(d, i);
+    case DType::kU32:
+      return At<uint32_t>(d, i);
+    case DType::kI64:
+      return static_cast<double>(At<int64_t>(d, i));
+    case DType::kU64:
+      return static_cast<double>(At<uint64_t>(d, i));
+    case DType::kF64:
+      return At<double>(d, i);
+    case DType::kF32:
+      return static_cast<double>(At<float>(d, i));
+    case DType::kC64:
+      return static_cast<double>(At<float>(d, 2 * i));  // the real part
+    case DType::kBF16:
+      return static_cast<double>(ToF32(At<BF16>(d, i)));
+    case DType::kF16:
+      return static_cast<double>(HalfToF32(At<uint16_t>(d, i)));
+    case DType::kF8E4M3:
+      return static_cast<double>(ToF32(At<E4M3>(d, i)));
+    case DType::kF8E8M0:
+      return static_cast<double>(ToF32(At<E8M0>(d, i)));
+    case DType::kF8E5M2:
+      return static_cast<double>(HalfToF32(static_cast<uint16_t>(At<uint8_t>(d, i) << 8)));
+    case DType::kF8E4M3FNUZ:
+      return At<uint8_t>(d, i) == 0x80 ? kNan : SmallFloat(At<uint8_t>(d, i), 4, 3, 8);
+    case DType::kF8E5M2FNUZ:
+      return At<uint8_t>(d, i) == 0x80 ? kNan : SmallFloat(At<uint8_t>(d, i), 5, 2, 16);
+    case DType::kF4:
+      return SmallFloat(PackedAt(d, i, 4), 2, 1, 1);
+    case DType::kF6E2M3:
+      return SmallFloat(PackedAt(d, i, 6), 2, 3, 1);
+    case DType::kF6E3M2:
+      return SmallFloat(PackedAt(d, i, 6), 3, 2, 3);
   }
   return 0;
 }
@@ -104,9 +126,10 @@ std::string DescribeDifference(const TensorRef& a, const TensorRef& b) {
   const int bits = DTypeBits(a.dtype);
   int64_t first = -1, count = 0;
   for (int64_t i = 0; i < a.elements(); ++i) {
-    const bool same = bits < 8 ? PackedAt(a.data, i, bits) == PackedAt(b.data, i, bits)
-                               : std::memcmp(static_cast<const char*>(a.data) + i * (bits / 8),
-                                             static_cast<const char*>(b.data) + i * (bits / 8), static_cast<size_t>(bits / 8)) == 0;
+    const bool same =
+        bits < 8 ? PackedAt(a.data, i, bits) == PackedAt(b.data, i, bits)
+                 : std::memcmp(static_cast<const char*>(a.data) + i * (bits / 8),
+                               static_cast<const char*>(b.data) + i * (bits / 8), static_cast<size_t>(bits / 8)) == 0;
     if (same) continue;
     if (first < 0) first = i;
     ++count;
@@ -127,9 +150,9 @@ std::string DescribeDifference(const TensorRef& a, const TensorRef& b) {
     for (int k = bits / 8; k-- > 0;) out += Format("%02x", static_cast<const uint8_t*>(t.data)[first * (bits / 8) + k]);
     return out;
   };
-  std::string out = Format("%lld of %lld elements differ, first at %s: %s (%.9g) and %s (%.9g)", static_cast<long long>(count),
-                           static_cast<long long>(a.elements()), at.c_str(), hex(a).c_str(), ElementAsDouble(a, first),
-                           hex(b).c_str(), ElementAsDouble(b, first));
+  std::string out = Format("%lld of %lld elements differ, first at %s: %s (%.9g) and %s (%.9g)",
+                           static_cast<long long>(count), static_cast<long long>(a.elements()), at.c_str(),
+                           hex(a).c_str(), ElementAsDouble(a, first), hex(b).c_str(), ElementAsDouble(b, first));
   if (a.dtype == DType::kF32) {
     const int64_t ulps = OrderedBits32(At<uint32_t>(a.data, first)) - OrderedBits32(At<uint32_t>(b.data, first));
     out += Format(", %lld ulp apart", static_cast<long long>(ulps < 0 ? -ulps : ulps));

@@ -127,7 +127,9 @@ struct TensorRef {
   const void* data = nullptr;
 
   int64_t elements() const { return ElementCount(shape); }
-  uint64_t bytes() const { return (static_cast<uint64_t>(elements()) * static_cast<uint64_t>(DTypeBits(dtype)) + 7) / 8; }
+  uint64_t bytes() const {
+    return (static_cast<uint64_t>(elements()) * static_cast<uint64_t>(DTypeBits(dtype)) + 7) / 8;
+  }
   template <class T>
   const T* As() const {
     SB_CHECK(DTypeOf<T>::value == dtype, std::string("tensor is ") + DTypeName(dtype));

@@ -1,5 +1,5 @@
-// The dump hook. The forward pass calls PROBE at every site of sites.inc; a sink copies or hashes what it wants at once,
-// so that later reuse of the buffer cannot change it. Recording on or off changes no bit (tests/invariance).
+// The dump hook. The forward pass calls PROBE at every site of sites.inc; a sink copies or hashes what it wants at
+// once, so that later reuse of the buffer cannot change it. Recording on or off changes no bit (tests/invariance).
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@ class ProbeSink {
  public:
   virtual ~ProbeSink() = default;
   virtual bool Wants(Site site, int layer) const = 0;
-  // rows: data of [count, cols] elements of `dtype`, `stride` elements apart; row r belongs to owners[r]. For sites whose
-  // rows have their own length (index_scores), lens[r] elements count; otherwise lens is null. layer -1: outside layers.
+  // rows: data of [count, cols] elements of `dtype`, `stride` elements apart; row r belongs to owners[r]. For sites
+  // whose rows have their own length (index_scores), lens[r] elements count; otherwise lens is null. layer -1: outside
+  // layers.
   struct Rows {
     const void* data;
     DType dtype;
@@ -32,9 +33,9 @@ class ProbeSink {
 };
 
 // sink may be null. Evaluates its rows only when wanted.
-#define PROBE(sink, site, layer, ...)                                          \
-  do {                                                                         \
-    if ((sink) != nullptr && (sink)->Wants((site), (layer))) [[unlikely]]      \
+#define PROBE(sink, site, layer, ...)                                           \
+  do {                                                                          \
+    if ((sink) != nullptr && (sink)->Wants((site), (layer))) [[unlikely]]       \
       (sink)->OnRows((site), (layer), ::samebits::ProbeSink::Rows __VA_ARGS__); \
   } while (false)
 

@@ -22,7 +22,7 @@ struct SiteInfo {
   const char* name;   // "q_a"
   const char* group;  // "attn0", "indexer", "attn1", "moe", "head"
   SiteKind kind;
-  const char* text;   // one line: what it is, its shape per token
+  const char* text;  // one line: what it is, its shape per token
 };
 
 const SiteInfo& InfoOf(Site site);

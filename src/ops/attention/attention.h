@@ -1,12 +1,12 @@
 // Attention of one query row per head over a list of cached keys, MQA form (all heads share keys and values).
 //
-// List. Canonical: ascending, duplicates dropped, entries outside [0, kv_len) dropped (-1 is padding). Dense: 0 .. kv_len-1.
-// Plan. Blocks of 64 consecutive list entries; segments of 8 blocks.
-//   score t = plan_dot(q, k) * c, c = fp32(scale * log2 e)         GEMM plan over the head dimension, one multiplication
-//   n = round(t), f = t - n (exact); g = 2^f; the block's reference m = max n, an integer
-//   weight p = g * 2^(n - m), 0 if n - m < -100
-//   l: ascending fma chain of p * 1; o: ascending fma chains of bf16(p) * v (both from +0) -- F32 values: p unrounded
-//   merge (AttentionMerge) blocks ascending into the segment, segments ascending into the total; out = o / l.
+// List. Canonical: ascending, duplicates dropped, entries outside [0, kv_len) dropped (-1 is padding). Dense: 0 ..
+// kv_len-1. Plan. Blocks of 64 consecutive list entries; segments of 8 blocks.
+//   score t = plan_dot(q, k) * c, c = fp32(scale * log2 e)         GEMM plan over the head dimension, one
+//   multiplication n = round(t), f = t - n (exact); g = 2^f; the block's reference m = max n, an integer weight p = g *
+//   2^(n - m), 0 if n - m < -100 l: ascending fma chain of p * 1; o: ascending fma chains of bf16(p) * v (both from +0)
+//   -- F32 values: p unrounded merge (AttentionMerge) blocks ascending into the segment, segments ascending into the
+//   total; out = o / l.
 // Every rescale is by an exact power of two, so the split over segments, and prefill or decode, cannot show.
 // Empty list: out = 0, lse = -inf. lse is natural: (m + log2 l) * ln 2, computed as m * ln2 + log(l).
 #pragma once
@@ -25,16 +25,16 @@ inline constexpr int kAttentionCut = -100;          // weights and merge factors
 inline constexpr int kAttentionEmpty = -(1 << 24);  // reference of a state that holds nothing
 
 struct AttentionArgs {
-  ConstMat q;                         // [tokens, heads * dim] BF16 | F32
+  ConstMat q;  // [tokens, heads * dim] BF16 | F32
   int64_t heads = 0, dim = 0, value_dim = 0;
-  PagedRows keys, values;             // [positions, dim], [positions, value_dim], q's dtype; MLA: the same rows
-  const PagedRows* keys_per_token = nullptr;    // or one PagedRows per token (ragged batch); then keys/values are unused
+  PagedRows keys, values;                     // [positions, dim], [positions, value_dim], q's dtype; MLA: the same rows
+  const PagedRows* keys_per_token = nullptr;  // or one PagedRows per token (ragged batch); then keys/values are unused
   const PagedRows* values_per_token = nullptr;
-  const int32_t* kv_lens = nullptr;   // [tokens]
-  View<const int32_t> indices;        // [tokens, k] positions in any order; empty: dense
-  float scale = 1.0f;                 // on q.k, natural softmax
-  Mat out;                            // [tokens, heads * value_dim] BF16 | F32
-  float* lse = nullptr;               // [tokens, heads] or none
+  const int32_t* kv_lens = nullptr;  // [tokens]
+  View<const int32_t> indices;       // [tokens, k] positions in any order; empty: dense
+  float scale = 1.0f;                // on q.k, natural softmax
+  Mat out;                           // [tokens, heads * value_dim] BF16 | F32
+  float* lse = nullptr;              // [tokens, heads] or none
 };
 
 SB_HD float AttentionScoreFactor(float scale) { return Mul(scale, kLog2e); }
@@ -66,11 +66,11 @@ SB_HD float AttentionLse(int m, float l) {
 
 // For the reference only: what other engines do. The defaults are the contract.
 struct AttentionRule {
-  bool canonical_list = true;        // false: online softmax in list order
+  bool canonical_list = true;  // false: online softmax in list order
   int block = kAttentionBlock;
   int segment_blocks = kAttentionSegmentBlocks;
-  int64_t block_offset = 0;          // blocks begin at this many entries (a chunk that moves the blocks)
-  int64_t splits = 1;                // list cut in this many pieces, merged by lse
+  int64_t block_offset = 0;  // blocks begin at this many entries (a chunk that moves the blocks)
+  int64_t splits = 1;        // list cut in this many pieces, merged by lse
 };
 
 Status CheckAttention(const AttentionArgs& args);
@@ -78,12 +78,12 @@ void AttentionRef(const AttentionArgs& args, const AttentionRule& rule = {});
 Status Attention(const CpuContext& context, const AttentionArgs& args);
 std::span<const OpBackend<AttentionArgs>> AttentionBackends();
 
-// Merges finished partial results (out, lse natural) over disjoint keys, ascending, by weight exp(lse - max); lse = -inf is
-// the neutral element and leaves the other side's bits alone.
+// Merges finished partial results (out, lse natural) over disjoint keys, ascending, by weight exp(lse - max); lse =
+// -inf is the neutral element and leaves the other side's bits alone.
 struct MergeStatesArgs {
   int64_t states = 0, value_dim = 0;
-  const float* out = nullptr;  // [states, value_dim]
-  const float* lse = nullptr;  // [states]
+  const float* out = nullptr;   // [states, value_dim]
+  const float* lse = nullptr;   // [states]
   float* merged_out = nullptr;  // [value_dim]
   float* merged_lse = nullptr;  // [1]
 };

@@ -21,9 +21,9 @@ struct GemmOutput {
   DType a, b, out;
 };
 inline constexpr GemmOutput kGemmOutputs[] = {
-    {DType::kBF16, DType::kBF16, DType::kBF16}, {DType::kBF16, DType::kBF16, DType::kF32},
-    {DType::kF32, DType::kBF16, DType::kF32},   {DType::kF32, DType::kF32, DType::kF32},
-    {DType::kBF16, DType::kF32, DType::kF32},   {DType::kF8E4M3, DType::kF8E4M3, DType::kBF16},
+    {DType::kBF16, DType::kBF16, DType::kBF16},    {DType::kBF16, DType::kBF16, DType::kF32},
+    {DType::kF32, DType::kBF16, DType::kF32},      {DType::kF32, DType::kF32, DType::kF32},
+    {DType::kBF16, DType::kF32, DType::kF32},      {DType::kF8E4M3, DType::kF8E4M3, DType::kBF16},
     {DType::kF8E4M3, DType::kF8E4M3, DType::kF32},
 };
 template <class To>
@@ -48,8 +48,8 @@ class PackedWeight {
   bool empty() const { return data_.empty(); }
   const uint8_t* data() const { return data_.data(); }
   const float* scales() const { return scales_.data(); }
-  float At(int64_t n, int64_t k) const;           // the element widened, unscaled
-  float ScaleAt(int64_t n, int64_t k) const;      // 1 unless fp8
+  float At(int64_t n, int64_t k) const;       // the element widened, unscaled
+  float ScaleAt(int64_t n, int64_t k) const;  // 1 unless fp8
   uint64_t bytes() const { return data_.size() + 4 * scales_.size(); }
 
  private:
@@ -71,8 +71,9 @@ struct GemmArgs {
 struct GemmRule {
   int64_t block = kGemmBlock;
   int64_t segment = kGemmSegment;
-  int64_t splits = 1;               // K cut in this many equal pieces, each summed by the plan, then added ascending
-  bool bf16_accumulator_store = false;  // round to bf16 before the store (fp32 out: a downgrade; with a second rounding)
+  int64_t splits = 1;  // K cut in this many equal pieces, each summed by the plan, then added ascending
+  bool bf16_accumulator_store =
+      false;  // round to bf16 before the store (fp32 out: a downgrade; with a second rounding)
 };
 
 Status CheckGemm(const GemmArgs& args);

@@ -9,9 +9,9 @@
 namespace samebits {
 
 struct HadamardArgs {
-  ConstMat x;         // [rows, groups * n] BF16 | F32: each group of n columns is transformed alone
-  int64_t n = 128;    // power of two, 1 .. 1024; divides x.cols
-  Mat out;            // same shape and dtype; may alias x
+  ConstMat x;       // [rows, groups * n] BF16 | F32: each group of n columns is transformed alone
+  int64_t n = 128;  // power of two, 1 .. 1024; divides x.cols
+  Mat out;          // same shape and dtype; may alias x
 };
 
 Status CheckHadamard(const HadamardArgs& args);

@@ -14,20 +14,20 @@
 namespace samebits {
 
 struct RmsNormArgs {
-  ConstMat x;                       // [tokens, n] BF16 | F32
-  ConstMat residual;                // [tokens, n] BF16 | F32, or none
-  const float* weight = nullptr;    // [n]
+  ConstMat x;                     // [tokens, n] BF16 | F32
+  ConstMat residual;              // [tokens, n] BF16 | F32, or none
+  const float* weight = nullptr;  // [n]
   float eps = 1e-6f;
   bool norm_of_rounded_sum = false;
-  Mat residual_out;                 // [tokens, n] BF16 | F32, or none; may alias residual or x
-  Mat out;                          // [tokens, n] BF16 | F32
+  Mat residual_out;  // [tokens, n] BF16 | F32, or none; may alias residual or x
+  Mat out;           // [tokens, n] BF16 | F32
 };
 struct LayerNormArgs {
   ConstMat x;                     // [tokens, n] BF16 | F32
   const float* weight = nullptr;  // [n]
   const float* bias = nullptr;    // [n]
   float eps = 1e-6f;
-  Mat out;                        // [tokens, n] BF16 | F32
+  Mat out;  // [tokens, n] BF16 | F32
 };
 
 // 1 / sqrt(sum * (1/n) + eps): the factor of both norms, from the sum of squares.

@@ -20,11 +20,11 @@ SB_HD E4M3 QuantValue(float x, float scale) { return RoundToE4M3(Div(x, scale));
 SB_HD float DequantValue(E4M3 y, float scale) { return Mul(ToF32(y), scale); }
 
 struct QuantArgs {
-  ConstMat x;                  // [rows, n] BF16 | F32
-  bool power_of_two = true;    // scale_fmt "ue8m0"
-  View<E4M3> values;           // [rows, n]; or none
-  View<float> scales;          // [rows, ceil(n/128)]; or none
-  Mat round_trip;              // [rows, n] BF16 | F32: values * scale, rounded once; or none; may alias x
+  ConstMat x;                // [rows, n] BF16 | F32
+  bool power_of_two = true;  // scale_fmt "ue8m0"
+  View<E4M3> values;         // [rows, n]; or none
+  View<float> scales;        // [rows, ceil(n/128)]; or none
+  Mat round_trip;            // [rows, n] BF16 | F32: values * scale, rounded once; or none; may alias x
 };
 
 Status CheckQuant(const QuantArgs& args);

@@ -1,8 +1,8 @@
 // Rotary position embedding with YaRN. Tables are made once on the host by our own fp64 code, then everything is fp32.
 //
-// Rule: angle = fp32(position) * inv_freq[i] in fp32; (a, b) -> (a cos - b sin, a sin + b cos), each product and sum one
-// fp32 operation (out_a = fma(a, cos, -(b*sin)), out_b = fma(a, sin, b*cos)), one rounding at the store.
-// Pairs: interleaved (2i, 2i+1) for the main attention, half-split (i, i + d/2) for the indexer.
+// Rule: angle = fp32(position) * inv_freq[i] in fp32; (a, b) -> (a cos - b sin, a sin + b cos), each product and sum
+// one fp32 operation (out_a = fma(a, cos, -(b*sin)), out_b = fma(a, sin, b*cos)), one rounding at the store. Pairs:
+// interleaved (2i, 2i+1) for the main attention, half-split (i, i + d/2) for the indexer.
 #pragma once
 
 #include <vector>
@@ -13,8 +13,8 @@ namespace samebits {
 
 struct YarnConfig {
   float theta = 10000.0f;
-  int dim = 64;                   // even
-  float factor = 1.0f;            // 1: plain RoPE
+  int dim = 64;         // even
+  float factor = 1.0f;  // 1: plain RoPE
   float beta_fast = 32.0f, beta_slow = 1.0f;
   int original_length = 4096;
   float mscale = 1.0f, mscale_all_dim = 0.0f;
@@ -56,7 +56,7 @@ SB_HD void RopeRotate(V a, V b, V c, V s, V* out_a, V* out_b) {
 }
 
 struct RopeArgs {
-  Mat x;                               // [tokens, heads * head_stride], rotated in place; BF16 | F32
+  Mat x;  // [tokens, heads * head_stride], rotated in place; BF16 | F32
   int64_t heads = 1;
   int64_t head_stride = 0;             // elements between heads of one token
   int64_t offset = 0;                  // first rotated element within a head

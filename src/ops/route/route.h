@@ -1,8 +1,8 @@
 // MoE router: scores, group-limited choice, weights (spec 4.9; V4: spec deepseek-v4).
 //
 // Rule: score = sigmoid(logit) or sqrt(softplus(logit)) in fp32; choice = score + bias (one addition, selection only).
-//   groups of n/n_group consecutive experts; a group's value is the sum of its two best choices (one fp32 addition, best
-//   first); the topk_group best groups stay, all others are masked with -inf (not 0); the k best choices win. Both
+//   groups of n/n_group consecutive experts; a group's value is the sum of its two best choices (one fp32 addition,
+//   best first); the topk_group best groups stay, all others are masked with -inf (not 0); the k best choices win. Both
 //   selections use Before() of topk.h: ties to the lower number.
 //   weight_e = score_e / (sum + norm_eps) * scaling, the sum over the chosen scores ascending by expert from +0.
 // Output ascending by expert.
@@ -26,21 +26,21 @@ SB_HD float RouteWeight(float score, float sum, float norm_eps, bool normalise, 
 }
 
 struct RouteArgs {
-  View<const float> logits;        // [tokens, experts], experts <= 1024
-  const float* bias = nullptr;     // [experts], finite, or none
+  View<const float> logits;     // [tokens, experts], experts <= 1024
+  const float* bias = nullptr;  // [experts], finite, or none
   RouteScore scoring = RouteScore::kSigmoid;
   int n_group = 1, topk_group = 1, k = 1;  // n_group divides experts; k <= experts in the kept groups
-  float norm_eps = 0.0f;           // [O]: 0; Hugging Face: 1e-20
+  float norm_eps = 0.0f;                   // [O]: 0; Hugging Face: 1e-20
   bool normalise = true;
   float scaling = 1.0f;
-  View<int32_t> experts;           // [tokens, k] ascending
-  View<float> weights;             // [tokens, k]
-  int32_t* by_rank = nullptr;      // [tokens, k] best first, or none
+  View<int32_t> experts;       // [tokens, k] ascending
+  View<float> weights;         // [tokens, k]
+  int32_t* by_rank = nullptr;  // [tokens, k] best first, or none
 };
 
 // For the reference only.
 struct RouteRule {
-  bool bf16_logits = false;        // round the logits to bf16 before the scores (the downgrade of product.md, document 2)
+  bool bf16_logits = false;  // round the logits to bf16 before the scores (the downgrade of product.md, document 2)
   bool high_index_wins_ties = false;
   bool mask_with_zero = false;
 };

@@ -1,11 +1,11 @@
 // From logits to a token, and logprobs.
 //
 // Greedy (temperature 0): the first token in the top-k order. Otherwise:
-//   t = (logit - max) * fp32(log2 e / temperature); w = floor(2^30 * 2^t) as uint64, through n = round(t), f = t - n and
-//   Exp2Fraction; tokens in the top-k order (logit descending, id ascending); prefix sums are integers.
-//   top-p keeps the shortest prefix whose sum S satisfies S >= ceil(p * total) (p as exact fp64, the product in integers of
-//   2^-32); then r = mulhi64(random, kept total) with random = Philox(seed, position, draw), and the first token whose
-//   prefix exceeds r is drawn. No float is summed, so the draw cannot depend on order, threads or batch.
+//   t = (logit - max) * fp32(log2 e / temperature); w = floor(2^30 * 2^t) as uint64, through n = round(t), f = t - n
+//   and Exp2Fraction; tokens in the top-k order (logit descending, id ascending); prefix sums are integers. top-p keeps
+//   the shortest prefix whose sum S satisfies S >= ceil(p * total) (p as exact fp64, the product in integers of 2^-32);
+//   then r = mulhi64(random, kept total) with random = Philox(seed, position, draw), and the first token whose prefix
+//   exceeds r is drawn. No float is summed, so the draw cannot depend on order, threads or batch.
 // NaN: a row with no number gives token -1, any NaN sets `nan`. Masked ids (id >= vocab_limit) never appear.
 // Logprobs: log-softmax of the raw logits: x - (max + log(sum exp(x - max))), the sum by the row plan.
 #pragma once
@@ -28,8 +28,8 @@ struct SampleParams {
 };
 
 struct SampleResult {
-  int32_t token = -1;        // -1: the row holds no number
-  bool nan = false;          // a NaN was among the logits
+  int32_t token = -1;  // -1: the row holds no number
+  bool nan = false;    // a NaN was among the logits
 };
 
 // logits [vocab]; ids >= vocab_limit are masked. position: of the token being drawn; draw: 0, 1, ... for several draws.

@@ -34,9 +34,9 @@ struct TopkArgs {
   const int32_t* row_starts = nullptr;  // [rows] or none (0)
   const int32_t* row_lens = nullptr;    // [rows] or none (n)
   TopkOutput output = TopkOutput::kAscending;
-  View<int32_t> indices;                // [rows, k]
-  int32_t* nan_counts = nullptr;        // [rows] or none: NaN scores seen in the row (0 where all of the row is chosen
-                                        // unseen is not allowed: every score in the extent is looked at if this is given)
+  View<int32_t> indices;          // [rows, k]
+  int32_t* nan_counts = nullptr;  // [rows] or none: NaN scores seen in the row (0 where all of the row is chosen
+                                  // unseen is not allowed: every score in the extent is looked at if this is given)
 };
 
 // For the reference only.
@@ -52,11 +52,11 @@ std::span<const OpBackend<TopkArgs>> TopkBackends();
 
 // Local indices to cache slots: slot = table[row][i / page_size] * page_size + i % page_size; -1 stays -1.
 struct PageTransformArgs {
-  View<const int32_t> indices;        // [rows, k]
-  View<const int32_t> page_table;     // [requests, pages]
-  const int32_t* request = nullptr;   // [rows] row of page_table, or none (row r uses table row r)
+  View<const int32_t> indices;       // [rows, k]
+  View<const int32_t> page_table;    // [requests, pages]
+  const int32_t* request = nullptr;  // [rows] row of page_table, or none (row r uses table row r)
   int32_t page_size = 64;
-  View<int32_t> slots;                // [rows, k]; may alias indices
+  View<int32_t> slots;  // [rows, k]; may alias indices
 };
 Status CheckPageTransform(const PageTransformArgs& args);
 void PageTransformRef(const PageTransformArgs& args);
