@@ -46,6 +46,10 @@ struct ForwardBatch {
   std::span<const int32_t> logit_rows;          // rows whose logits are wanted, ascending
   ProbeSink* probe = nullptr;
   const BreakRules* broken = nullptr;
+  // Not 0: each top-k list reaches attention in a random order drawn from this (after the probe saw it ascending). No bit
+  // may change; `index_lists_shuffled` counts the lists whose order really differed.
+  uint64_t shuffle_index_lists = 0;
+  int64_t* index_lists_shuffled = nullptr;
 };
 
 class Model {
