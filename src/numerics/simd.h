@@ -77,6 +77,10 @@ SB_HD F32x16 Load(const BF16* p) {
   const __m256i h = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16))};
 }
+// Sixteen bytes, zero-extended.
+SB_HD I32x16 LoadBytes(const uint8_t* p) {
+  return {_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+}
 // The low 16 bits of each lane.
 SB_HD void StoreLow16(uint16_t* p, I32x16 a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(a.v));
@@ -149,6 +153,10 @@ SB_HD F32x16 Load(const BF16* p) {
   return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(h)), 16)),
           _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(h + 1)), 16))};
 }
+SB_HD I32x16 LoadBytes(const uint8_t* p) {
+  const __m128i b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return {_mm256_cvtepu8_epi32(b), _mm256_cvtepu8_epi32(_mm_srli_si128(b, 8))};
+}
 SB_HD void StoreLow16(uint16_t* p, I32x16 a) {
   const __m256i mask = _mm256_set1_epi32(0xffff);
   const __m256i packed = _mm256_packus_epi32(_mm256_and_si256(a.lo, mask), _mm256_and_si256(a.hi, mask));
@@ -212,6 +220,12 @@ SB_HD void StoreI(uint32_t* p, I32x16 a) {
 SB_HD F32x16 Load(const BF16* p) {
   SB_QUADS(F32x16, vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(reinterpret_cast<const uint16_t*>(p) + 4 * j), 16)));
 }
+SB_HD I32x16 LoadBytes(const uint8_t* p) {
+  const uint8x16_t b = vld1q_u8(p);
+  const uint16x8_t lo = vmovl_u8(vget_low_u8(b)), hi = vmovl_u8(vget_high_u8(b));
+  return {{vmovl_u16(vget_low_u16(lo)), vmovl_u16(vget_high_u16(lo)), vmovl_u16(vget_low_u16(hi)),
+           vmovl_u16(vget_high_u16(hi))}};
+}
 SB_HD void StoreLow16(uint16_t* p, I32x16 a) {
   for (int j = 0; j < 4; ++j) vst1_u16(p + 4 * j, vmovn_u32(a.q[j]));
 }
@@ -269,6 +283,7 @@ SB_HD void StoreI(uint32_t* p, I32x16 a) {
   for (int j = 0; j < 16; ++j) p[j] = a.v[j];
 }
 SB_HD F32x16 Load(const BF16* p) { SB_EACH(F32x16, ToF32(p[j])); }
+SB_HD I32x16 LoadBytes(const uint8_t* p) { SB_EACH(I32x16, p[j]); }
 SB_HD void StoreLow16(uint16_t* p, I32x16 a) {
   for (int j = 0; j < 16; ++j) p[j] = static_cast<uint16_t>(a.v[j]);
 }
@@ -309,6 +324,16 @@ SB_HD void StoreFirst(BF16* p, F32x16 a, int n) {
   BF16 buffer[kLanes];
   Store(buffer, a);
   std::memcpy(p, buffer, static_cast<size_t>(n) * sizeof(BF16));
+}
+
+// ToF32 of sixteen E4M3 that are not NaN, without passing through fp32 subnormals (slow on x86).
+SB_HD F32x16 LoadE4M3(const E4M3* p) {
+  const I32x16 byte = LoadBytes(reinterpret_cast<const uint8_t*>(p));
+  const I32x16 magnitude = AndI(byte, SplatI(0x7f));
+  const F32x16 steps = Sub(FromBits(OrI(magnitude, SplatI(0x4b000000))), Splat(0x1p23f));  // the magnitude as a number
+  const F32x16 normal = FromBits(AddI(Shl<20>(magnitude), SplatI(120u << 23)));
+  const F32x16 value = Select(Lt(steps, Splat(8.0f)), Mul(steps, Splat(0x1p-9f)), normal);
+  return FromBits(OrI(Bits(value), Shl<24>(AndI(byte, SplatI(0x80)))));
 }
 
 // Halving tree over 16 lanes: j takes j+8, then j+4, j+2, j+1 (the tail of the row plan in sum.h).

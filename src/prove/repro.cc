@@ -9,7 +9,7 @@
 #include "ops/gemm/gemm.h"
 #include "ops/route/route.h"
 #include "ops/topk/topk.h"
-#include "prove/random_inputs.h"
+#include "numerics/random_inputs.h"
 
 namespace samebits {
 namespace {

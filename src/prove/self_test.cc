@@ -19,7 +19,7 @@
 #include "ops/route/route.h"
 #include "ops/sample/sample.h"
 #include "ops/topk/topk.h"
-#include "prove/random_inputs.h"
+#include "numerics/random_inputs.h"
 #include "prove/self_test_hashes.h"
 
 namespace samebits {
