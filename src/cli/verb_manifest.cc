@@ -10,7 +10,7 @@
 #include "cli/cli_verbs.h"
 #include "model/config.h"
 #include "model/model.h"
-#include "prove/self_test.h"
+#include "prove/start_up_check.h"
 
 namespace samebits {
 
@@ -26,7 +26,7 @@ int Verb_manifest(int argc, char** argv) {
   app.add_option("model", folder, "checkpoint folder (optional): its config is read and named");
   app.add_option("--profile", profile_name, "deepseek or float32");
   app.add_flag("--json", json, "one JSON object");
-  app.add_flag("--hashes", hashes, "print the table of src/prove/self_test_hashes.h instead");
+  app.add_flag("--hashes", hashes, "print the table of src/prove/start_up_check.hashes.h instead");
   cpu.Add(&app);
   app.footer(
       "Examples:\n  samebits manifest\n  samebits manifest models/tiny-v32 --json\n  samebits manifest --isa avx2 "

@@ -336,6 +336,21 @@ SB_HD F32x16 LoadE4M3(const E4M3* p) {
   return FromBits(OrI(Bits(value), Shl<24>(AndI(byte, SplatI(0x80)))));
 }
 
+// RoundToE4M3 of sixteen lanes, one byte each.
+SB_HD void StoreE4M3(E4M3* p, F32x16 a, int count) {
+  const F32x16 magnitude = AbsF(a);
+  const I32x16 u = Bits(magnitude);
+  const F32x16 steps = FromBits(SubI(Bits(Add(magnitude, Splat(0x1p14f))), Bits(Splat(0x1p14f))));
+  const I32x16 rounded = Shr<20>(AddI(u, AddI(AndI(Shr<20>(u), SplatI(1)), SplatI(0x7ffffu))));
+  F32x16 byte = Select(Lt(magnitude, Splat(0x1p-6f)), steps, FromBits(SubI(rounded, SplatI(120u << 3))));
+  byte = Select(Lt(magnitude, Splat(464.0f)), byte, FromBits(SplatI(0x7e)));
+  I32x16 bits = OrI(Bits(byte), AndI(Shr<24>(Bits(a)), SplatI(0x80)));
+  bits = Bits(Select(IsNan(a), FromBits(SplatI(0x7f)), FromBits(bits)));
+  uint32_t lane[kLanes];
+  StoreI(lane, bits);
+  for (int j = 0; j < count; ++j) p[j].bits = static_cast<uint8_t>(lane[j]);
+}
+
 // Halving tree over 16 lanes: j takes j+8, then j+4, j+2, j+1 (the tail of the row plan in sum.h).
 SB_HD float HalvingSum(F32x16 a) {
   float lane[kLanes];
@@ -343,6 +358,14 @@ SB_HD float HalvingSum(F32x16 a) {
   for (int half = kLanes / 2; half > 0; half /= 2)
     for (int j = 0; j < half; ++j) lane[j] = ::samebits::Add(lane[j], lane[j + half]);
   return lane[0];
+}
+
+SB_HD float MaxOf(F32x16 a) {
+  float lane[kLanes], most;
+  Store(lane, a);
+  most = lane[0];
+  for (int j = 1; j < kLanes; ++j) most = lane[j] > most ? lane[j] : most;
+  return most;
 }
 
 // RowPlanSum over vectors: step(acc, i, n) adds elements i .. i+n-1 (n <= 16) to 16 lanes; lanes past n must keep their

@@ -5,22 +5,10 @@
 
 #include "ops/gemm/gemm.h"
 #include "ops/gemm/gemm_simd.h"
+#include "ops/op_dispatch.h"
 
 namespace samebits {
 namespace {
-
-struct GemmKernels {
-  void (*panels)(const GemmTask&, int64_t, int64_t);
-  void (*widen)(const uint16_t*, float*, int64_t);
-};
-
-GemmKernels KernelsFor(Isa isa) {
-#define SB_CASE(name, space) \
-  if (isa == name) return {space::GemmPanels, space::WidenBF16};
-  SB_FOR_EACH_ISA(SB_CASE)
-#undef SB_CASE
-  return {scalar::GemmPanels, scalar::WidenBF16};
-}
 
 GemmTask TaskOf(const GemmArgs& args, const float* widened) {
   GemmTask t;
@@ -48,7 +36,8 @@ constexpr int64_t kGroup = 2;
 constexpr int64_t kMinWork = 1 << 16;  // multiply-adds below which a second thread costs more than it brings
 
 void RunBatch(const CpuContext& context, std::span<const GemmArgs> batch) {
-  const GemmKernels kernels = KernelsFor(context.isa);
+  const auto panels_of = SB_ISA_TABLE(GemmPanels).For(context.isa);
+  const auto widen_row = SB_ISA_TABLE(WidenBF16).For(context.isa);
   struct Item {
     GemmTask task;
     int64_t first = 0, groups = 0, cost = 0;  // `first`: work before this item
@@ -67,7 +56,7 @@ void RunBatch(const CpuContext& context, std::span<const GemmArgs> batch) {
       const View<const BF16> a = args.a.As<BF16>();
       auto widen = [&](int64_t begin, int64_t end) {
         for (int64_t r = begin; r < end; ++r)
-          kernels.widen(reinterpret_cast<const uint16_t*>(a.Row(r)), a32 + r * a.cols, a.cols);
+          widen_row(reinterpret_cast<const uint16_t*>(a.Row(r)), a32 + r * a.cols, a.cols);
       };
       context.pool->Run(a.rows, std::max<int64_t>(1, kMinWork / std::max<int64_t>(1, a.cols)), widen);
       at += a.rows * a.cols;
@@ -88,7 +77,7 @@ void RunBatch(const CpuContext& context, std::span<const GemmArgs> batch) {
       const int64_t lo = std::max<int64_t>(0, (begin - item->first + item->cost - 1) / item->cost);
       const int64_t hi = std::min(item->groups, (end - item->first + item->cost - 1) / item->cost);
       const int64_t panels = (item->task.n + kPackLanes - 1) / kPackLanes;
-      if (lo < hi) kernels.panels(item->task, lo * kGroup, std::min(panels, hi * kGroup));
+      if (lo < hi) panels_of(item->task, lo * kGroup, std::min(panels, hi * kGroup));
     }
   });
 }

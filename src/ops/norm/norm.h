@@ -30,9 +30,10 @@ struct LayerNormArgs {
   Mat out;  // [tokens, n] BF16 | F32
 };
 
+SB_HD float RowMean(float sum, int64_t n) { return Mul(sum, Div(1.0f, static_cast<float>(n))); }
 // 1 / sqrt(sum * (1/n) + eps): the factor of both norms, from the sum of squares.
 SB_HD float NormInverse(float sum_of_squares, int64_t n, float eps) {
-  return Rsqrt(Add(Mul(sum_of_squares, Div(1.0f, static_cast<float>(n))), eps));
+  return Rsqrt(Add(RowMean(sum_of_squares, n), eps));
 }
 template <class V>
 SB_HD V RmsNormValue(V u, V inverse, V weight) {

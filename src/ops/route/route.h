@@ -45,6 +45,11 @@ struct RouteRule {
   bool mask_with_zero = false;
 };
 
+// Everything after the scores for one token: choice, groups, weights. experts, weights [k]; by_rank [k] or null. One
+// definition for reference and backends; `scores` [experts] are unbiased.
+void RouteToken(const RouteArgs& args, const float* scores, const RouteRule& rule, int32_t* experts, float* weights,
+                int32_t* by_rank);
+
 Status CheckRoute(const RouteArgs& args);
 void RouteRef(const RouteArgs& args, const RouteRule& rule = {});
 Status Route(const CpuContext& context, const RouteArgs& args);

@@ -2,10 +2,10 @@
 //
 // Greedy (temperature 0): the first token in the top-k order. Otherwise:
 //   t = (logit - max) * fp32(log2 e / temperature); w = floor(2^30 * 2^t) as uint64, through n = round(t), f = t - n
-//   and Exp2Fraction; tokens in the top-k order (logit descending, id ascending); prefix sums are integers. top-p keeps
-//   the shortest prefix whose sum S satisfies S >= ceil(p * total) (p as exact fp64, the product in integers of 2^-32);
-//   then r = mulhi64(random, kept total) with random = Philox(seed, position, draw), and the first token whose prefix
-//   exceeds r is drawn. No float is summed, so the draw cannot depend on order, threads or batch.
+//   and Exp2Fraction; tokens in the top-k order (logit descending, id ascending); prefix sums are integers.
+//   top-p keeps the shortest prefix whose sum S satisfies S >= p * total, compared exactly in integers; then
+//   r = mulhi64(random, kept total) with random = Philox(seed, position, draw), and the first token whose prefix exceeds r
+//   is drawn. No float is summed, so the draw cannot depend on order, threads or batch.
 // NaN: a row with no number gives token -1, any NaN sets `nan`. Masked ids (id >= vocab_limit) never appear.
 // Logprobs: log-softmax of the raw logits: x - (max + log(sum exp(x - max))), the sum by the row plan.
 #pragma once
@@ -22,7 +22,7 @@ namespace samebits {
 
 struct SampleParams {
   float temperature = 0.0f;  // 0: greedy; else > 0
-  float top_p = 1.0f;        // (0, 1]
+  double top_p = 1.0;        // (0, 1]
   int32_t top_k = 0;         // 0: no limit
   uint64_t seed = 0;
 };
@@ -43,10 +43,19 @@ SB_HD uint64_t SampleWeight(float logit, float max_logit, float inverse_temperat
   if (!(t > -64.0f)) return 0;  // also -inf
   const float n = RoundToInt(t);
   const float g = Exp2Fraction(Sub(t, n));
-  const int shift = static_cast<int>(n) + 30 - 23;  // g * 2^23 is an integer
-  const uint64_t mantissa = static_cast<uint64_t>(g * 0x1p23f);
+  const int shift = static_cast<int>(n) + 30 - 23;
+  const uint64_t mantissa = static_cast<uint64_t>(g * 0x1p23f);  // floor: g below 1 has half units
   return shift >= 0 ? mantissa << shift : (shift > -64 ? mantissa >> -shift : 0);
 }
+
+// fp32(log2 e / temperature), kept finite so that a tiny temperature means greedy and never 0 * inf.
+SB_HD float SampleInverseTemperature(float temperature) {
+  const float inverse = Div(kLog2e, temperature);
+  return inverse < 0x1p100f ? inverse : 0x1p100f;
+}
+
+// How many of the weights (best first) top-p keeps: the shortest prefix with sum >= p * total, at least one. Exact.
+size_t TopPKeep(const uint64_t* weights, size_t count, double top_p);
 
 // log(sum exp(x)): max + Log(RowPlanSum(Exp(x - max))). -inf rows give -inf.
 float LogSumExp(const float* x, int64_t n);

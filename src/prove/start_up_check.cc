@@ -1,4 +1,4 @@
-#include "prove/self_test.h"
+#include "prove/start_up_check.h"
 
 #include <atomic>
 #include <cstring>
@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/strings.h"
+#include "numerics/random_inputs.h"
 #include "ops/attention/attention.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/embed/embed.h"
@@ -19,8 +20,7 @@
 #include "ops/route/route.h"
 #include "ops/sample/sample.h"
 #include "ops/topk/topk.h"
-#include "numerics/random_inputs.h"
-#include "prove/self_test_hashes.h"
+#include "prove/start_up_check.hashes.h"
 
 namespace samebits {
 namespace {
