@@ -133,8 +133,23 @@ class V3Scanner : public PreTokenizer {
 
 std::unique_ptr<PreTokenizer> NewV3Scanner() { return std::make_unique<V3Scanner>(); }
 
+bool IsV3Patterns(const std::vector<std::string>& patterns) {
+  if (patterns.size() != std::size(kV3Patterns)) return false;
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    std::string spelled;
+    for (const char c : patterns[i]) {
+      if (IsBreak(c))
+        spelled += c == '\r' ? "\\r" : "\\n";
+      else
+        spelled += c;
+    }
+    if (spelled != kV3Patterns[i]) return false;
+  }
+  return true;
+}
+
 Result<std::unique_ptr<PreTokenizer>> NewPreTokenizer(const std::vector<std::string>& patterns) {
-  if (patterns == std::vector<std::string>(std::begin(kV3Patterns), std::end(kV3Patterns))) return NewV3Scanner();
+  if (IsV3Patterns(patterns)) return NewV3Scanner();
   return NewRegexPreTokenizer(patterns);
 }
 

@@ -13,10 +13,13 @@
 
 namespace samebits {
 
-// The patterns as tokenizer.json spells them: digit groups, CJK runs, the rest.
+// The patterns of tokenizer.json: digit groups, CJK runs, the rest. Files spell line breaks in them as \r\n or as the
+// characters themselves; IsV3Patterns knows both.
 extern const char* const kV3Patterns[3];
 // The split of GPT-2, which ByteLevel applies by itself when use_regex is on.
 extern const char* const kByteLevelPattern;
+
+bool IsV3Patterns(const std::vector<std::string>& patterns);
 
 class PreTokenizer {
  public:
@@ -30,7 +33,7 @@ std::unique_ptr<PreTokenizer> NewV3Scanner();
 // Patterns one after the other, each inside the pieces left by the one before, matches isolated. An error quotes the
 // pattern. `\s` also matches U+180E and classes are those of the installed PCRE2.
 Result<std::unique_ptr<PreTokenizer>> NewRegexPreTokenizer(const std::vector<std::string>& patterns);
-// The scanner if the patterns are kV3Patterns, else PCRE2.
+// The scanner if IsV3Patterns, else PCRE2.
 Result<std::unique_ptr<PreTokenizer>> NewPreTokenizer(const std::vector<std::string>& patterns);
 
 }  // namespace samebits

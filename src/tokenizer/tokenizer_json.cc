@@ -157,7 +157,7 @@ Result<Tokenizer> Tokenizer::Parse(std::string_view json, const std::string& pat
     SB_ASSIGN(const std::vector<std::string> patterns, ReadPatterns(Member(root, "pre_tokenizer")));
     SB_ASSIGN(std::unique_ptr<PreTokenizer> pre, NewPreTokenizer(patterns));
     made.pre_ = std::move(pre);
-    made.own_scanner_ = patterns == std::vector<std::string>(std::begin(kV3Patterns), std::end(kV3Patterns));
+    made.own_scanner_ = IsV3Patterns(patterns);
 
     const Json& vocab = Member(Member(root, "model"), "vocab");
     const Json& merges = Member(Member(root, "model"), "merges");
