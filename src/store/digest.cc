@@ -1,6 +1,7 @@
 #include "store/digest.h"
 
 #include <cstring>
+#include <mutex>
 
 #include "store/digest_kernels.h"
 
@@ -160,22 +161,33 @@ Digest128 OrderFreeFromRows(DType dtype, const Shape& shape, const Digest128* ro
   return SetDigest("rows", dtype, shape, count, sums);
 }
 
-RowDigests DigestOf(const DigestRows& in) {
-  const size_t element = static_cast<size_t>(DTypeBits(in.dtype)) / 8,
-               stride = static_cast<size_t>(in.stride) * element;
+RowDigests DigestOf(const DigestRows& in, ThreadPool* pool) {
   SB_CHECK(DTypeBits(in.dtype) % 8 == 0, "rows of a sub-byte dtype");
+  const size_t element = static_cast<size_t>(DTypeBits(in.dtype)) / 8;
+  const size_t stride = static_cast<size_t>(in.stride) * element;
   RowDigests out;
   out.rows.resize(static_cast<size_t>(in.count));
   const char* data = static_cast<const char*>(in.data);
-  for (int64_t r = 0; r < in.count; ++r) {
-    const int64_t n = in.lens ? in.lens[r] : in.cols;
-    const char* row = data + static_cast<size_t>(r) * stride;
-    uint64_t words[2];
-    Kernels().hash(row, static_cast<size_t>(n) * element, words);
-    out.rows[static_cast<size_t>(r)] = From(words);
-    AddSpecials(in.dtype, row, n, &out.specials);  // the row is still in cache
+  std::mutex mutex;
+  const auto body = [&](int64_t begin, int64_t end) {
+    SpecialCounts specials;
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t n = in.lens ? in.lens[r] : in.cols;
+      const char* row = data + static_cast<size_t>(r) * stride;
+      out.rows[static_cast<size_t>(r)] = HashBytes(row, static_cast<size_t>(n) * element);
+      AddSpecials(in.dtype, row, n, &specials);  // the row is still in cache
+    }
+    const std::lock_guard<std::mutex> lock(mutex);
+    out.specials.nan += specials.nan, out.specials.inf += specials.inf, out.specials.neg_zero += specials.neg_zero;
+  };
+  // Waking the pool costs microseconds: worth it from about 100 kB on.
+  const int64_t rows_per_piece = 100'000 / static_cast<int64_t>(element * static_cast<size_t>(in.cols) + 1) + 1;
+  if (pool != nullptr && in.count > rows_per_piece) {
+    pool->Run(in.count, rows_per_piece, body);
+  } else {
+    body(0, in.count);
   }
-  const Shape shape = {in.count, in.cols};
+  const Shape shape = in.shape.empty() ? Shape{in.count, in.cols} : in.shape;
   out.ordered = OrderedFromRows(in.dtype, shape, out.rows.data(), out.rows.size());
   out.order_free = OrderFreeFromRows(in.dtype, shape, out.rows.data(), out.rows.size());
   return out;
@@ -203,7 +215,6 @@ TensorDigests DigestTensor(const TensorRef& t, bool with_element_set) {
   const int64_t cols = t.shape.empty() ? 1 : t.shape.back();
   const size_t row_bytes = whole ? static_cast<size_t>(cols) * static_cast<size_t>(bits / 8) : t.bytes();
   const int64_t count = elements == 0 ? 0 : whole ? elements / cols : 1;
-  // Rows in groups that stay in cache between the passes over them.
   std::vector<Digest128> rows(static_cast<size_t>(count));
   const char* data = static_cast<const char*>(t.data);
   for (int64_t r = 0; r < count; ++r) {

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "numerics/isa.h"
 #include "tensor/tensor.h"
 
@@ -60,6 +61,7 @@ struct DigestRows {
   DType dtype = DType::kU8;
   int64_t count = 0, cols = 0, stride = 0;
   const int32_t* lens = nullptr;
+  Shape shape = {};  // of the whole tensor, if it is not [count, cols]
 };
 
 struct RowDigests {
@@ -67,7 +69,8 @@ struct RowDigests {
   Digest128 ordered, order_free;
   SpecialCounts specials;
 };
-RowDigests DigestOf(const DigestRows& rows);
+// Neither pool (may be null) nor its size changes a bit.
+RowDigests DigestOf(const DigestRows& rows, ThreadPool* pool = nullptr);
 // Per row, the element set of that row: equal for index lists that name the same positions in another order.
 std::vector<Digest128> RowElementSets(const DigestRows& rows);
 // From row digests alone, for `shape` and `dtype` of the tensor they make up.
