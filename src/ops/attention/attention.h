@@ -22,7 +22,7 @@ namespace samebits {
 inline constexpr int kAttentionBlock = 64;          // list entries
 inline constexpr int kAttentionSegmentBlocks = 8;   // blocks
 inline constexpr int kAttentionCut = -100;          // weights and merge factors below 2^-100 are 0
-inline constexpr int kAttentionEmpty = -(1 << 24);  // reference of a state that holds nothing
+inline constexpr int kAttentionEmpty = -(1 << 22);  // reference of a state that holds nothing
 
 struct AttentionArgs {
   ConstMat q;  // [tokens, heads * dim] BF16 | F32
@@ -38,21 +38,26 @@ struct AttentionArgs {
 };
 
 SB_HD float AttentionScoreFactor(float scale) { return Mul(scale, kLog2e); }
+template <class V>
+SB_HD V AttentionScore(V dot, V factor) {
+  const V most = Set1<V>(0x1p21f), t = Mul(dot, factor);
+  const V low = Select(Lt(t, most), t, most);
+  return Select(Lt(Set1<V>(-0x1p21f), low), low, Set1<V>(-0x1p21f));
+}
 
 // Unnormalised partial result over some blocks of one (token, head): value = o * 2^m.
 struct AttentionState {
   int m = kAttentionEmpty;
   float l = 0.0f;
 };
-// Factors that bring the two sides of a merge to the common reference max(a, b); 0 below the cut.
-SB_HD float AttentionRescale(int from, int to) {
-  const int d = from - to;
-  return d < kAttentionCut ? 0.0f : FromBits(static_cast<uint32_t>(d + 127) << 23);
+// 2^d for an integral d <= 0 that brings a weight or a partial result to a larger reference; 0 below the cut. Exact.
+template <class V>
+SB_HD V AttentionRescale(V d) {
+  const V kept = Select(Lt(d, Set1<V>(static_cast<float>(kAttentionCut))), Set1<V>(0.0f), d);
+  const V power = Pow2<V>(IntegralToInt(kept));
+  return Select(Lt(d, Set1<V>(static_cast<float>(kAttentionCut))), Set1<V>(0.0f), power);
 }
-// weight 2^f * 2^(n - m) from the fraction's power and the integer exponents.
-SB_HD float AttentionWeight(float power_of_fraction, int n, int m) {
-  return Mul(power_of_fraction, AttentionRescale(n, m));
-}
+SB_HD float AttentionRescale(int from, int to) { return AttentionRescale(static_cast<float>(from - to)); }
 // One element of a merge: x at scale fx plus y at scale fy, where each product is exact.
 template <class V>
 SB_HD V AttentionMergeValue(V x, V fx, V y, V fy) {
