@@ -362,7 +362,8 @@ SB_HD float HalvingSum(F32x16 a) {
 
 // OrderKey of each lane, 0 for NaN: the high half of TopkKey.
 SB_HD I32x16 OrderKeys(F32x16 a) {
-  const F32x16 negative = FromBits(SubI(SplatI(0xffffffffu), Bits(a))), other = FromBits(OrI(Bits(a), SplatI(0x80000000u)));
+  const F32x16 negative = FromBits(SubI(SplatI(0xffffffffu), Bits(a))),
+               other = FromBits(OrI(Bits(a), SplatI(0x80000000u)));
   return Bits(Select(IsNan(a), FromBits(SplatI(0)), Select(Lt(a, Splat(0.0f)), negative, other)));
 }
 

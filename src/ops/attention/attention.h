@@ -12,6 +12,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "numerics/mathfn.h"
 #include "numerics/sum.h"
@@ -71,12 +72,16 @@ SB_HD float AttentionLse(int m, float l) {
 
 // For the reference only: what other engines do. The defaults are the contract.
 struct AttentionRule {
-  bool canonical_list = true;  // false: online softmax in list order
+  bool canonical_list = true;  // false: list order and repeats as given
+  bool online = false;  // the running maximum itself is the softmax reference, as flash kernels do: rescales round
   int block = kAttentionBlock;
   int segment_blocks = kAttentionSegmentBlocks;
   int64_t block_offset = 0;  // blocks begin at this many entries (a chunk that moves the blocks)
   int64_t splits = 1;        // list cut in this many pieces, merged by lse
 };
+
+// The list of one token: canonical (ascending, unique, in range), or only cleaned of what is out of range.
+std::vector<int32_t> AttentionList(const AttentionArgs& args, int64_t token, bool canonical = true);
 
 Status CheckAttention(const AttentionArgs& args);
 void AttentionRef(const AttentionArgs& args, const AttentionRule& rule = {});

@@ -18,7 +18,8 @@ void TopkCpu(const CpuContext& context, const TopkArgs& args) {
       const int64_t len = args.row_lens ? args.row_lens[r] : args.scores.cols - start;
       const float* scores = args.scores.Row(r) + (len > 0 ? start : 0);
       int32_t* out = args.indices.Row(r);
-      const int64_t chosen = kernel(scores, len > 0 ? len : 0, k, keys.get(), out, args.nan_counts ? args.nan_counts + r : nullptr);
+      const int64_t chosen =
+          kernel(scores, len > 0 ? len : 0, k, keys.get(), out, args.nan_counts ? args.nan_counts + r : nullptr);
       if (args.output == TopkOutput::kByRank)
         std::sort(out, out + chosen, [&](int32_t a, int32_t b) { return Before({scores[a], a}, {scores[b], b}); });
     }

@@ -13,13 +13,20 @@ enum Kind { kRandom, kTied, kAllEqual, kZerosOfBothSigns, kWithNan, kInfinities,
 
 float Score(RandomInputs* random, int kind) {
   switch (kind) {
-    case kRandom: return random->Normal();
-    case kTied: return static_cast<float>(static_cast<int>(random->Normal() * 4)) * 0.25f;
-    case kAllEqual: return -1.5f;
-    case kZerosOfBothSigns: return random->Below(2) ? 0.0f : -0.0f;
-    case kWithNan: return random->Below(3) ? random->Normal() : FromBits(random->Below(2) ? 0x7fc00001u : 0xffffffffu);
-    case kInfinities: return random->Below(3) ? FromBits(0xff800000u) : random->Below(2) ? FromBits(0x7f800000u) : random->Normal();
-    default: return FromBits(random->Bits32() & 0x800000ffu);
+    case kRandom:
+      return random->Normal();
+    case kTied:
+      return static_cast<float>(static_cast<int>(random->Normal() * 4)) * 0.25f;
+    case kAllEqual:
+      return -1.5f;
+    case kZerosOfBothSigns:
+      return random->Below(2) ? 0.0f : -0.0f;
+    case kWithNan:
+      return random->Below(3) ? random->Normal() : FromBits(random->Below(2) ? 0x7fc00001u : 0xffffffffu);
+    case kInfinities:
+      return random->Below(3) ? FromBits(0xff800000u) : random->Below(2) ? FromBits(0x7f800000u) : random->Normal();
+    default:
+      return FromBits(random->Bits32() & 0x800000ffu);
   }
 }
 
@@ -29,7 +36,7 @@ struct Output {
 
 template <class Call>
 Output Select(const std::vector<float>& scores, int64_t rows, int64_t n, int64_t k, const std::vector<int32_t>& starts,
-           const std::vector<int32_t>& lens, TopkOutput order, const Call& call) {
+              const std::vector<int32_t>& lens, TopkOutput order, const Call& call) {
   Output out{Poisoned<int32_t>(rows * k), Poisoned<int32_t>(rows)};
   TopkArgs args;
   args.scores = View<const float>(scores.data(), rows, n), args.row_starts = starts.data(), args.row_lens = lens.data();
@@ -55,9 +62,11 @@ TEST(Topk, EveryBackendEqualsTheReference) {
         }
         starts[0] = 0, lens[0] = static_cast<int32_t>(n), lens[1] = 0, lens[2] = -5;
         for (const TopkOutput order : {TopkOutput::kAscending, TopkOutput::kByRank}) {
-          const Output expected = Select(scores, rows, n, k, starts, lens, order, [](const TopkArgs& a) { TopkRef(a); });
+          const Output expected =
+              Select(scores, rows, n, k, starts, lens, order, [](const TopkArgs& a) { TopkRef(a); });
           ForEachCpu([&](const CpuContext& context) {
-            const Output got = Select(scores, rows, n, k, starts, lens, order, [&](const TopkArgs& a) { ASSERT_TRUE(Topk(context, a).ok()); });
+            const Output got = Select(scores, rows, n, k, starts, lens, order,
+                                      [&](const TopkArgs& a) { ASSERT_TRUE(Topk(context, a).ok()); });
             EXPECT_TRUE(SameBytes(got.indices, expected.indices)) << "kind " << kind << " n " << n << " k " << k;
             EXPECT_TRUE(SameBytes(got.nans, expected.nans)) << "kind " << kind << " n " << n << " k " << k;
           });
@@ -72,10 +81,13 @@ TEST(Topk, LongRow) {
     std::vector<float> scores(static_cast<size_t>(n));
     for (float& s : scores) s = Score(&random, kind);
     const std::vector<int32_t> starts = {0}, lens = {static_cast<int32_t>(n)};
-    const Output expected = Select(scores, 1, n, 4096, starts, lens, TopkOutput::kAscending, [](const TopkArgs& a) { TopkRef(a); });
+    const Output expected =
+        Select(scores, 1, n, 4096, starts, lens, TopkOutput::kAscending, [](const TopkArgs& a) { TopkRef(a); });
     ForEachCpu([&](const CpuContext& context) {
       EXPECT_TRUE(SameBytes(Select(scores, 1, n, 4096, starts, lens, TopkOutput::kAscending,
-                                [&](const TopkArgs& a) { ASSERT_TRUE(Topk(context, a).ok()); }).indices, expected.indices));
+                                   [&](const TopkArgs& a) { ASSERT_TRUE(Topk(context, a).ok()); })
+                                .indices,
+                            expected.indices));
     });
   }
 }
@@ -96,7 +108,9 @@ TEST(Topk, BrokenTieRulesAreCaught) {
   for (float& s : scores) s = Score(&random, kTied);
   std::vector<int32_t> starts(323, 0), lens(323, 2590);
   const auto run = [&](const TopkRule& rule) {
-    return Select(scores, 323, 2590, 2048, starts, lens, TopkOutput::kAscending, [&](const TopkArgs& a) { TopkRef(a, rule); }).indices;
+    return Select(scores, 323, 2590, 2048, starts, lens, TopkOutput::kAscending,
+                  [&](const TopkArgs& a) { TopkRef(a, rule); })
+        .indices;
   };
   const std::vector<int32_t> contract = run({});
   EXPECT_FALSE(SameBytes(contract, run({.high_index_wins_ties = true})));
@@ -119,7 +133,8 @@ TEST(Topk, BadExtentsAreNamed) {
 TEST(Topk, PagesAreFollowedAndPaddingKept) {
   const int32_t indices[] = {0, 5, -1}, table[] = {7, 2};
   int32_t slots[3];
-  PageTransformArgs args{View<const int32_t>(indices, 1, 3), View<const int32_t>(table, 1, 2), nullptr, 4, View<int32_t>(slots, 1, 3)};
+  PageTransformArgs args{View<const int32_t>(indices, 1, 3), View<const int32_t>(table, 1, 2), nullptr, 4,
+                         View<int32_t>(slots, 1, 3)};
   ThreadPool pool(1);
   ASSERT_TRUE(PageTransform(CpuContext{&pool, BestIsa()}, args).ok());
   EXPECT_EQ(slots[0], 28);
