@@ -50,6 +50,8 @@ struct ForwardBatch {
   // may change; `index_lists_shuffled` counts the lists whose order really differed.
   uint64_t shuffle_index_lists = 0;
   int64_t* index_lists_shuffled = nullptr;
+  // Set when Forward fails because of one request's token ids, positions or numbers; the others may go on without it.
+  int64_t* failed_request = nullptr;
 };
 
 class Model {
