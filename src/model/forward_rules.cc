@@ -52,6 +52,7 @@ Status ForwardPass::RunAttention(const AttentionArgs& args, int64_t first_positi
   SB_RETURN_IF_ERROR(CheckAttention(args));
   AttentionRule rule;
   rule.canonical_list = !list_order;
+  rule.online = list_order;  // exact rescales alone would hide much of what an order does
   if (chunk) rule.block_offset = first_position % kAttentionBlock;
   AttentionRef(args, rule);
   return Ok();
