@@ -4,7 +4,7 @@ namespace samebits {
 
 // One line per verb: declared by SB_VERB in the order of --help.
 #if defined(SB_WITH_ENGINE)
-#define SB_ENGINE_VERBS(V)
+#define SB_ENGINE_VERBS(V) V(score, "logits and the values at any site for given token ids")
 #else
 #define SB_ENGINE_VERBS(V)
 #endif
