@@ -19,10 +19,15 @@ Status CheckAttention(const AttentionArgs& args) {
     return Error(Format("attention: out is [%lld, %lld], expected [%lld, %lld]", static_cast<long long>(args.out.rows),
                         static_cast<long long>(args.out.cols), static_cast<long long>(args.q.rows),
                         static_cast<long long>(args.heads * args.value_dim)));
-  if (!args.keys_per_token && args.keys.dtype != d)
-    return Error(Format("attention: q is %s but keys are %s", DTypeName(d), DTypeName(args.keys.dtype)));
   if ((args.keys_per_token == nullptr) != (args.values_per_token == nullptr))
     return Error("attention: keys_per_token and values_per_token go together");
+  for (int64_t t = 0; t < (args.keys_per_token ? args.q.rows : 1); ++t) {
+    const DType k = args.keys_per_token ? args.keys_per_token[t].dtype : args.keys.dtype;
+    const DType v = args.keys_per_token ? args.values_per_token[t].dtype : args.values.dtype;
+    if (k != d || v != d)
+      return Error(Format("attention: q is %s but keys are %s and values %s (token %lld); one type is needed",
+                          DTypeName(d), DTypeName(k), DTypeName(v), static_cast<long long>(t)));
+  }
   if (!args.indices.empty() && args.indices.rows != args.q.rows)
     return Error("attention: one index list per token is needed");
   if (args.kv_lens == nullptr && args.q.rows > 0) return Error("attention: kv_lens are needed");

@@ -79,11 +79,15 @@ void Values(const float* weights, const float* values, int64_t value_stride, int
     for (int w = 0; w < W; ++w) Store(o + h * o_stride + w * kLanes, acc[h][w]);
 }
 
+// `width` is 64 or 16 columns.
 template <int H>
-void ValueColumns(const float* weights, const float* values, int64_t stride, int64_t count, float* o, int64_t padded) {
-  int64_t c = 0;
-  for (; c + 4 * kLanes <= padded; c += 4 * kLanes) Values<H, 4>(weights, values + c, stride, count, o + c, padded);
-  for (; c < padded; c += kLanes) Values<H, 1>(weights, values + c, stride, count, o + c, padded);
+void ValueColumns(const float* weights, const float* values, int64_t stride, int64_t count, float* o, int64_t o_stride,
+                  int64_t width) {
+  if (width == 4 * kLanes) {
+    Values<H, 4>(weights, values, stride, count, o, o_stride);
+  } else {
+    Values<H, 1>(weights, values, stride, count, o, o_stride);
+  }
 }
 
 // Scores to weights of one head, in place; returns the block's reference and l. Entries past count are absent.
@@ -92,7 +96,13 @@ AttentionState Weights(float* dots, int64_t count, float factor, bool bf16_weigh
   float most = static_cast<float>(kAttentionEmpty);
   for (int v = 0; v < kV; ++v)
     Store(n + v * kLanes, RoundToInt(AttentionScore(Load(dots + v * kLanes), Splat(factor))));
-  for (int64_t j = 0; j < count; ++j) most = n[j] > most ? n[j] : most;
+  for (int64_t j = count; j < kB; ++j) n[j] = most;
+  // Sixteen running maxima: one chain of 64 comparisons would cost more than the scores of a small head.
+  float high[kLanes];
+  F32x16 best = Load(n);
+  for (int v = 1; v < kV; ++v) best = Select(Lt(best, Load(n + v * kLanes)), Load(n + v * kLanes), best);
+  Store(high, best);
+  for (int j = 0; j < kLanes; ++j) most = high[j] > most ? high[j] : most;
   float weight[kB];
   for (int v = 0; v < kV; ++v) {
     const F32x16 t = AttentionScore(Load(dots + v * kLanes), Splat(factor)), whole = Load(n + v * kLanes);
@@ -172,10 +182,16 @@ void AttentionToken(const AttentionTask& t) {
     for (; h < heads; ++h) Scores<1>(q + h * t.dim, t.dim, transposed, dots + h * kB);
     AttentionState state[1024];
     for (h = 0; h < heads; ++h) state[h] = Weights(dots + h * kB, count, factor, t.kv_bf16);
-    h = 0;
-    for (; h + kHeadTile <= heads; h += kHeadTile)
-      ValueColumns<kHeadTile>(dots + h * kB, values, value_stride, count, sums(0, h), padded);
-    for (; h < heads; ++h) ValueColumns<1>(dots + h * kB, values, value_stride, count, sums(0, h), padded);
+    // Columns outermost: 64 keys x 64 columns stay in L1 for all heads, where a whole value block would not.
+    for (int64_t c = 0; c < padded;) {
+      const int64_t width = padded - c >= 4 * kLanes ? 4 * kLanes : kLanes;
+      h = 0;
+      for (; h + kHeadTile <= heads; h += kHeadTile)
+        ValueColumns<kHeadTile>(dots + h * kB, values + c, value_stride, count, sums(0, h) + c, padded, width);
+      for (; h < heads; ++h)
+        ValueColumns<1>(dots + h * kB, values + c, value_stride, count, sums(0, h) + c, padded, width);
+      c += width;
+    }
     for (h = 0; h < heads; ++h) Merge(&segment[h], {state[h], sums(0, h)}, padded);
     if (++blocks == kAttentionSegmentBlocks || begin + kB >= t.count) {
       blocks = 0;

@@ -65,7 +65,7 @@ const auto kRef = [](const AttentionArgs& a) { AttentionRef(a); };
 
 template <class T>
 void EveryBackend(int64_t heads, int64_t dim, int64_t value_dim, uint64_t seed) {
-  for (const int64_t n : {0, 1, 63, 64, 65, 127, 128, 129, 511, 512, 513, 1025}) {
+  for (const int64_t n : {0, 1, 63, 64, 65, 127, 128, 129, 511, 512, 513, 1023, 1024, 1025, 2047, 2048, 2049}) {
     const Problem<T> p(1, heads, dim, value_dim, n, seed + static_cast<uint64_t>(n));
     const std::vector<int32_t> lens = {static_cast<int32_t>(n)};
     const auto expected = p.Run(0, 1, lens, {}, kRef);
@@ -198,6 +198,26 @@ TEST(Attention, ScoresOfAnySizeStayDefined) {
   a.kv_lens = &len, a.out = View<float>(out, 1, 1), a.lse = lse;
   AttentionRef(a);
   EXPECT_EQ(out[0], 1e30f);
+}
+
+// NaN and infinite scores: defined, the same everywhere, inside every array.
+TEST(Attention, NanScoresAreTheSameEverywhere) {
+  Problem<float> p(1, 5, 20, 16, 130, 23);
+  p.q[3] = FromBits(0x7fc00000u), p.q[27] = FromBits(0x7f800000u), p.q[47] = FromBits(0xff800000u);
+  const auto expected = p.Run(0, 1, {130}, {}, kRef);
+  ForEachCpu([&](const CpuContext& context) {
+    const auto got = p.Run(0, 1, {130}, {}, [&](const AttentionArgs& a) { ASSERT_TRUE(Attention(context, a).ok()); });
+    EXPECT_TRUE(SameBytes(got.out, expected.out));
+    EXPECT_TRUE(SameBytes(got.lse, expected.lse));
+  });
+}
+
+TEST(Attention, MixedTypesAreRefused) {
+  const Problem<BF16> p(1, 2, 16, 16, 5, 24);
+  p.Run(0, 1, {5}, {}, [](AttentionArgs a) {
+    a.values.dtype = DType::kF32;
+    EXPECT_NE(CheckAttention(a).text().find("one type is needed"), std::string::npos);
+  });
 }
 
 }  // namespace

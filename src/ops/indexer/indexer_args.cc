@@ -16,6 +16,9 @@ Status CheckIndexer(const IndexerArgs& args) {
     return Error(Format("indexer: fp8 heads of %lld; one exact block holds 128", static_cast<long long>(args.dim)));
   if (args.weights.rows != args.q.rows || args.weights.cols != args.heads)
     return Error("indexer: weights must be [tokens, heads]");
+  if (args.key_scales.pool && args.key_scales.dtype != DType::kF32)
+    return Error(Format("indexer: key scales are %s; F32 is needed", DTypeName(args.key_scales.dtype)));
+  if (args.row_lens == nullptr && args.q.rows > 0) return Error("indexer: row_lens are needed");
   for (int64_t t = 0; t < args.q.rows; ++t)
     if (args.row_lens[t] > args.scores.cols)
       return Error(Format("indexer: token %lld sees %d keys, the score rows hold %lld", static_cast<long long>(t),
