@@ -1,7 +1,7 @@
 # The only place where a floating-point flag is set. Contract: doc/numerics.md, ground rules.
 # Contraction is off everywhere: a fused multiply-add happens where the source says Fma() and nowhere else.
 set(SB_NUMERIC_CXX_FLAGS -ffp-contract=off -fno-fast-math -fno-unsafe-math-optimizations)
-set(SB_NUMERIC_CUDA_FLAGS -fmad=false -ftz=false -prec-div=true -prec-sqrt=true)
+set(SB_NUMERIC_CUDA_FLAGS -fmad=false -ftz=false -prec-div=true -prec-sqrt=true -Xcompiler=-ffp-contract=off)
 
 # One SIMD source is compiled once per instruction set (see src/numerics/simd.h). SB_ISA names the inline namespace.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

@@ -1,0 +1,90 @@
+// Top-k of rows that fit a block's registers: one read, selection without moving a key, ordered store by ballots.
+
+#include "device/cuda_kernel.h"
+#include "ops/topk/topk_select.cuh"
+
+namespace samebits::topk_cuda {
+namespace {
+
+// Warp w owns the contiguous entries [w * 32 * kItems, ...); in step j lane l holds entry j * 32 + l of them, so a ballot's
+// bit order is index order and the chosen entries of a step are stored side by side.
+template <int kThreads, int kItems, int kBlocks>
+__global__ __launch_bounds__(kThreads, kBlocks) void TopkRows(const Params p) {
+  __shared__ SelectShared s;
+  __shared__ uint32_t nans;
+  const int row = static_cast<int>(blockIdx.x), lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const RowExtent extent = ExtentOf(p, row);
+  const int32_t base = warp * 32 * kItems + lane;
+  float x[kItems];
+#pragma unroll
+  for (int j = 0; j < kItems; ++j)
+    x[j] = base + j * 32 < extent.len ? __ldg(extent.scores + base + j * 32) : FromBits(kCanonicalNan);
+  for (int b = threadIdx.x; b < kBins / 4; b += kThreads) reinterpret_cast<uint4*>(s.hist)[b] = make_uint4(0, 0, 0, 0);
+  if (threadIdx.x == 0) nans = 0;
+  __syncthreads();
+  uint32_t key[kItems];
+#pragma unroll
+  for (int j = 0; j < kItems; ++j) key[j] = ScoreKey(x[j]);
+  if (p.nan_counts) {
+    uint32_t mine = 0;
+#pragma unroll
+    for (int j = 0; j < kItems; ++j) mine += base + j * 32 < extent.len && key[j] == 0;
+    mine = __reduce_add_sync(0xffffffffu, mine);
+    if (lane == 0 && mine) atomicAdd(&nans, mine);
+  }
+  const auto index = [&](int j) { return base + j * 32; };
+  const uint64_t threshold = SelectThreshold<kThreads, kItems>(key, index, static_cast<uint32_t>(p.k), 6, s);
+
+  uint32_t chosen[kItems], count = 0;
+#pragma unroll
+  for (int j = 0; j < kItems; ++j) {
+    chosen[j] = __ballot_sync(0xffffffffu, FullKey(key[j], static_cast<uint32_t>(index(j))) >= threshold);
+    count += static_cast<uint32_t>(__popc(chosen[j]));
+  }
+  if (lane == 0) s.warp_total[warp] = count;
+  __syncthreads();
+  const uint32_t before = WarpInclusive(lane < kThreads / 32 ? s.warp_total[lane] : 0);
+  const uint32_t total = __shfl_sync(0xffffffffu, before, 31);
+  uint32_t position = __shfl_sync(0xffffffffu, before, warp) - count;
+  const RowOutput out = OutputOf(p, row);
+  const uint32_t below = (1u << lane) - 1;
+#pragma unroll
+  for (int j = 0; j < kItems; ++j) {
+    if (chosen[j] >> lane & 1) out.Put(static_cast<int>(position + __popc(chosen[j] & below)), index(j));
+    position += static_cast<uint32_t>(__popc(chosen[j]));
+  }
+  for (int i = static_cast<int>(total + threadIdx.x); i < p.k; i += kThreads) out.Put(i, -1);
+  if (p.nan_counts && threadIdx.x == 0) p.nan_counts[row] = static_cast<int32_t>(nans);
+}
+
+template <int kThreads, int kItems, int kBlocks>
+const char* Launch(const Params& p, int rows, cudaStream_t stream) {
+  TopkRows<kThreads, kItems, kBlocks><<<static_cast<unsigned>(rows), kThreads, 0, stream>>>(p);
+  return CudaSentence(cudaGetLastError(), "top-k (rows)");
+}
+
+}  // namespace
+
+const char* LaunchRows(const Params& p, int rows, int tuning, cudaStream_t stream) {
+  const TopkTuning& t = kTopkTunings[tuning];
+  switch (t.threads * 100 + t.items) {
+    case 12808:
+      return Launch<128, 8, 8>(p, rows, stream);
+    case 25608:
+      return Launch<256, 8, 5>(p, rows, stream);
+    case 25612:
+      return Launch<256, 12, 5>(p, rows, stream);
+    case 25616:
+      return Launch<256, 16, 4>(p, rows, stream);
+    case 51208:
+      return Launch<512, 8, 2>(p, rows, stream);
+    case 51216:
+      return Launch<512, 16, 2>(p, rows, stream);
+    case 102408:
+      return Launch<1024, 8, 1>(p, rows, stream);
+    default:
+      return "top-k: the tuning table names a rows kernel that was not built";
+  }
+}
+
+}  // namespace samebits::topk_cuda

@@ -1,0 +1,188 @@
+// Radix selection over keys that a block holds in registers, and what both top-k kernels share.
+//
+// The threshold is a TopkKey prefix: digits of the score's key (11, 11, 10 bits), then, only where more scores tie than
+// places are left, digits of ~index (10, 11, 11). Keys are unique, so "key >= threshold" selects exactly the contract's set.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "numerics/mathfn.h"
+#include "ops/topk/topk_cuda.h"
+
+namespace samebits::topk_cuda {
+
+inline constexpr int kBins = 2048;
+inline constexpr uint64_t kAllNumbers = uint64_t{1} << 32;  // threshold that every key but NaN's reaches
+
+struct Params {
+  const float* scores;
+  int64_t stride;
+  int32_t n, k;
+  const int32_t *row_starts, *row_lens;
+  int32_t* indices;
+  int64_t indices_stride;
+  int32_t* nan_counts;
+  int32_t* slots;
+  int64_t slots_stride;
+  const int32_t* page_table;
+  int64_t page_table_stride;
+  const int32_t* request;
+  int32_t page_size;
+};
+
+struct SelectShared {
+  alignas(16) uint32_t hist[kBins];  // all zero between selections
+  uint32_t warp_total[32];
+  uint32_t digit, need, population, total;
+};
+
+__device__ __forceinline__ uint32_t ScoreKey(float x) { return static_cast<uint32_t>(TopkKey(x, 0) >> 32); }
+__device__ __forceinline__ uint64_t FullKey(uint32_t key, uint32_t index) {
+  return uint64_t{key} << 32 | static_cast<uint32_t>(TopkKey(0.0f, static_cast<int32_t>(index)));
+}
+
+struct RowExtent {
+  const float* scores;
+  int32_t len;
+};
+__device__ __forceinline__ RowExtent ExtentOf(const Params& p, int row) {
+  const int32_t start = p.row_starts ? p.row_starts[row] : 0;
+  int32_t len = p.row_lens ? p.row_lens[row] : p.n - start;
+  return {p.scores + row * p.stride + (len > 0 ? start : 0), len > 0 ? len : 0};
+}
+
+struct RowOutput {
+  int32_t *indices, *slots;
+  const int32_t* pages;
+  int32_t page_size;
+  __device__ __forceinline__ void Put(int position, int32_t index) const {
+    if (indices) indices[position] = index;
+    if (slots) slots[position] = index < 0 ? -1 : pages[index / page_size] * page_size + index % page_size;
+  }
+};
+__device__ __forceinline__ RowOutput OutputOf(const Params& p, int row) {
+  return {p.indices ? p.indices + row * p.indices_stride : nullptr, p.slots ? p.slots + row * p.slots_stride : nullptr,
+          p.slots ? p.page_table + (p.request ? p.request[row] : row) * p.page_table_stride : nullptr, p.page_size};
+}
+
+__device__ __forceinline__ uint32_t WarpInclusive(uint32_t v) {
+  const int lane = threadIdx.x & 31;
+#pragma unroll
+  for (int d = 1; d < 32; d *= 2) {
+    const uint32_t up = __shfl_up_sync(0xffffffffu, v, d);
+    if (lane >= d) v += up;
+  }
+  return v;
+}
+
+// Exclusive prefix over the block's threads, and the total. warp_total is free again after the next barrier.
+template <int kThreads>
+__device__ __forceinline__ uint32_t BlockExclusive(uint32_t v, uint32_t* warp_total, uint32_t* total) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const uint32_t inclusive = WarpInclusive(v);
+  if (lane == 31) warp_total[warp] = inclusive;
+  __syncthreads();
+  const uint32_t w = WarpInclusive(lane < kThreads / 32 ? warp_total[lane] : 0);
+  *total = __shfl_sync(0xffffffffu, w, 31);
+  const uint32_t before = __shfl_sync(0xffffffffu, w, warp == 0 ? 0 : warp - 1);
+  return (warp == 0 ? 0 : before) + inclusive - v;
+}
+
+// After the histogram is complete and a barrier: finds the digit that holds the need-th largest, zeroes the histogram.
+// bins: this thread's bins, ascending, from 2048 - (thread + 1) * kPer. Ends with a barrier.
+template <int kThreads>
+__device__ __forceinline__ void FindDigit(const uint32_t (&bins)[kBins / kThreads], uint32_t need, SelectShared& s) {
+  constexpr int kPer = kBins / kThreads;
+  const int first = kBins - (static_cast<int>(threadIdx.x) + 1) * kPer;
+  uint32_t sum = 0, total;
+#pragma unroll
+  for (int b = 0; b < kPer; ++b) sum += bins[b];
+  const uint32_t above = BlockExclusive<kThreads>(sum, s.warp_total, &total);
+  if (above < need && need <= above + sum) {
+    uint32_t c = above;
+    bool found = false;
+#pragma unroll
+    for (int b = kPer - 1; b >= 0; --b) {
+      if (!found && need <= c + bins[b]) {
+        s.digit = static_cast<uint32_t>(first + b), s.need = need - c, s.population = bins[b];
+        found = true;
+      }
+      c += bins[b];
+    }
+  }
+  if (threadIdx.x == 0) s.total = total;
+  __syncthreads();
+}
+
+template <int kThreads>
+__device__ __forceinline__ void TakeBins(uint32_t (&bins)[kBins / kThreads], SelectShared& s) {
+  constexpr int kPer = kBins / kThreads;
+  uint32_t* mine = s.hist + kBins - (static_cast<int>(threadIdx.x) + 1) * kPer;
+#pragma unroll
+  for (int b = 0; b < kPer; ++b) bins[b] = mine[b];
+#pragma unroll
+  for (int b = 0; b < kPer; ++b) mine[b] = 0;
+}
+
+// Threshold of the `need` largest of the block's keys; key 0 (NaN, absent) does not count. index(j): that of key[j].
+// If there are no more than `need`, kAllNumbers. `passes` < 6 stops early with a lower bound of the threshold.
+template <int kThreads, int kItems, class IndexOf>
+__device__ __forceinline__ uint64_t SelectThreshold(const uint32_t (&key)[kItems], const IndexOf& index, uint32_t need,
+                                                    int passes, SelectShared& s) {
+  uint32_t bins[kBins / kThreads];
+#pragma unroll
+  for (int j = 0; j < kItems; ++j)
+    if (key[j] != 0) atomicAdd(&s.hist[key[j] >> 21], 1u);
+  __syncthreads();
+  TakeBins<kThreads>(bins, s);
+  FindDigit<kThreads>(bins, need, s);
+  if (s.total <= need) return kAllNumbers;
+  uint32_t high = s.digit;
+  need = s.need;
+  if (need == s.population || passes == 1) return uint64_t{high} << 53;
+
+#pragma unroll
+  for (int j = 0; j < kItems; ++j)
+    if (key[j] >> 21 == high) atomicAdd(&s.hist[key[j] >> 10 & 2047], 1u);
+  __syncthreads();
+  TakeBins<kThreads>(bins, s);
+  FindDigit<kThreads>(bins, need, s);
+  high = high << 11 | s.digit;
+  need = s.need;
+  if (need == s.population || passes == 2) return uint64_t{high} << 42;
+
+#pragma unroll
+  for (int j = 0; j < kItems; ++j)
+    if (key[j] >> 10 == high) atomicAdd(&s.hist[key[j] & 1023], 1u);
+  __syncthreads();
+  TakeBins<kThreads>(bins, s);
+  FindDigit<kThreads>(bins, need, s);
+  high = high << 10 | s.digit;
+  need = s.need;
+  if (need == s.population) return uint64_t{high} << 32;
+
+  uint32_t low = 0;
+#pragma unroll 1
+  for (int pass = 0; pass < 3; ++pass) {
+    const int shift = pass == 0 ? 22 : pass == 1 ? 11 : 0;
+    const int bits = pass == 0 ? 10 : 11;
+#pragma unroll
+    for (int j = 0; j < kItems; ++j) {
+      const uint32_t inverted = static_cast<uint32_t>(FullKey(0, static_cast<uint32_t>(index(j))));
+      if (key[j] == high && (pass == 0 || inverted >> (shift + bits) == low))
+        atomicAdd(&s.hist[inverted >> shift & ((1u << bits) - 1)], 1u);
+    }
+    __syncthreads();
+    TakeBins<kThreads>(bins, s);
+    FindDigit<kThreads>(bins, need, s);
+    low = low << bits | s.digit;
+    need = s.need;
+    if (need == s.population) return uint64_t{high} << 32 | uint64_t{low} << shift;
+  }
+  return uint64_t{high} << 32 | low;
+}
+
+const char* LaunchRows(const Params& p, int rows, int tuning, cudaStream_t stream);
+const char* LaunchStream(const Params& p, int rows, int tuning, cudaStream_t stream);
+
+}  // namespace samebits::topk_cuda
