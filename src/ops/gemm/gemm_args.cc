@@ -30,6 +30,14 @@ Status CheckGemm(const GemmArgs& args) {
       return Error(Format("gemm: activation scales are [%lld, %lld], expected [%lld, %lld]",
                           static_cast<long long>(args.a_scale.rows), static_cast<long long>(args.a_scale.cols),
                           static_cast<long long>(args.a.rows), static_cast<long long>(blocks)));
+    // The exact dot product has no NaN: it must be stopped here, not turned into a number.
+    for (int64_t r = 0; r < args.a.rows; ++r) {
+      const uint8_t* row = static_cast<const uint8_t*>(args.a.data) + r * args.a.stride;
+      int nans = 0;
+      for (int64_t k = 0; k < args.a.cols; ++k) nans += (row[k] & 0x7f) == 0x7f;
+      if (nans != 0)
+        return Error(Format("gemm: row %lld of the F8_E4M3 activations holds %d NaN", static_cast<long long>(r), nans));
+    }
   }
   return Ok();
 }

@@ -10,6 +10,9 @@
 namespace samebits {
 namespace {
 
+// An odd number of cache lines: rows a multiple of 4 KiB apart (K = 7168) would all fall into the same few L1 sets.
+int64_t WidenedStride(int64_t cols) { return (((cols + 15) / 16) | 1) * 16; }
+
 GemmTask TaskOf(const GemmArgs& args, const float* widened) {
   GemmTask t;
   t.m = args.a.rows, t.n = args.b->n(), t.k = args.b->k();
@@ -20,7 +23,7 @@ GemmTask TaskOf(const GemmArgs& args, const float* widened) {
   } else if (args.a.dtype == DType::kF32) {
     t.a = static_cast<const float*>(args.a.data), t.a_stride = args.a.stride;
   } else {
-    t.a = widened, t.a_stride = args.a.cols;
+    t.a = widened, t.a_stride = WidenedStride(args.a.cols);
   }
   t.b = args.b->data();
   t.kind = args.b->dtype() == DType::kBF16  ? GemmWeightKind::kBF16
@@ -46,7 +49,7 @@ void RunBatch(const CpuContext& context, std::span<const GemmArgs> batch) {
   items.reserve(batch.size());
   int64_t widened_size = 0;
   for (const GemmArgs& args : batch)
-    if (args.a.dtype == DType::kBF16) widened_size += args.a.rows * args.a.cols;
+    if (args.a.dtype == DType::kBF16) widened_size += args.a.rows * WidenedStride(args.a.cols);
   const std::unique_ptr<float[]> widened(new float[static_cast<size_t>(widened_size)]);
   int64_t at = 0, work = 0;
   for (const GemmArgs& args : batch) {
@@ -54,12 +57,13 @@ void RunBatch(const CpuContext& context, std::span<const GemmArgs> batch) {
     float* const a32 = widened.get() + at;
     if (args.a.dtype == DType::kBF16) {
       const View<const BF16> a = args.a.As<BF16>();
+      const int64_t stride = WidenedStride(a.cols);
       auto widen = [&](int64_t begin, int64_t end) {
         for (int64_t r = begin; r < end; ++r)
-          widen_row(reinterpret_cast<const uint16_t*>(a.Row(r)), a32 + r * a.cols, a.cols);
+          widen_row(reinterpret_cast<const uint16_t*>(a.Row(r)), a32 + r * stride, a.cols);
       };
       context.pool->Run(a.rows, std::max<int64_t>(1, kMinWork / std::max<int64_t>(1, a.cols)), widen);
-      at += a.rows * a.cols;
+      at += a.rows * stride;
     }
     Item item;
     item.task = TaskOf(args, a32);

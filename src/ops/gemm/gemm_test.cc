@@ -68,9 +68,9 @@ void CompareAll(const Problem& p) {
 }
 
 TEST(Gemm, EveryBackendEqualsTheReference) {
-  const int64_t ms[] = {1, 2, 3, 4, 5, 12, 13, 33, 97, 101};
+  const int64_t ms[] = {1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 15, 16, 17, 31, 33, 64, 96, 97, 100};
   const int64_t ns[] = {1, 15, 16, 17, 33, 48};
-  const int64_t ks[] = {1, 63, 64, 65, 127, 128, 129, 200, 256, 257, 1023, 1024, 1025, 2049};
+  const int64_t ks[] = {1, 63, 64, 65, 127, 128, 129, 200, 255, 256, 257, 1023, 1024, 1025, 2049};
   uint64_t seed = 1;
   for (const GemmOutput& types : kGemmOutputs) {
     // A walk that meets every value of each list, short enough for the scalar reference.
@@ -180,6 +180,67 @@ TEST(Gemm, WhatIsNotInTheTableIsRefusedByName) {
   args = p.Args(&out);
   args.a = args.a.Cols(0, 4);
   EXPECT_NE(CheckGemm(args).text().find("K = 5"), std::string::npos);
+}
+
+// Extremes through every kernel: all-maximum blocks, and blocks whose maximum terms cancel to leave 2^-17.
+TEST(Gemm, Fp8ExtremesEqualTheReference) {
+  for (const bool cancel : {false, true}) {
+    Problem p(6, 20, 1153, {DType::kF8E4M3, DType::kF8E4M3, DType::kF32}, 41);
+    for (size_t i = 0; i < p.a8.size(); ++i) {
+      const size_t k = i % 1153, in_block = k % 128;
+      p.a8[i] = E4M3{static_cast<uint8_t>(cancel && in_block % 2 ? 0xfe : 0x7e)};
+      if (cancel && in_block >= 126) p.a8[i] = E4M3{0x01};
+    }
+    for (size_t i = 0; i < p.b8.size(); ++i)
+      p.b8[i] = E4M3{static_cast<uint8_t>(cancel && i % 1153 % 128 >= 126 ? 0x01 : 0x7e)};
+    p.packed = *PackedWeight::Pack("w", DType::kF8E4M3, p.b8.data(), 20, 1153, 1153, p.sb.data());
+    CompareAll<float>(p);
+  }
+}
+
+TEST(Gemm, StridedActivationsEqualDenseOnes) {
+  for (const GemmOutput& types : kGemmOutputs) {
+    if (types.out != DType::kF32) continue;
+    const Problem p(13, 33, 300, types, 43);
+    std::vector<float> dense;
+    GemmRef(p.Args(&dense));
+    const int64_t stride = 300 + 5, size = DTypeBits(types.a) / 8;
+    std::vector<uint8_t> wide = Poisoned<uint8_t>(13 * stride * size);
+    const GemmArgs from = p.Args(&dense);
+    for (int64_t r = 0; r < 13; ++r)
+      std::memcpy(wide.data() + r * stride * size, static_cast<const uint8_t*>(from.a.data) + r * 300 * size,
+                  static_cast<size_t>(300 * size));
+    GemmRef(from);
+    ForEachCpu([&](const CpuContext& context) {
+      std::vector<float> out;
+      GemmArgs args = p.Args(&out);
+      args.a.data = wide.data(), args.a.stride = stride;
+      ASSERT_TRUE(Gemm(context, args).ok());
+      EXPECT_TRUE(SameBytes(out, dense)) << DTypeName(types.a);
+    });
+  }
+}
+
+TEST(Gemm, NanActivationsOfFp8AreRefused) {
+  Problem p(3, 17, 130, {DType::kF8E4M3, DType::kF8E4M3, DType::kF32}, 44);
+  for (const uint8_t nan : {0x7f, 0xff}) {
+    p.a8[130 + 129] = E4M3{nan};
+    std::vector<float> out;
+    const Status status = CheckGemm(p.Args(&out));
+    EXPECT_NE(status.text().find("row 1 of the F8_E4M3 activations holds 1 NaN"), std::string::npos) << status.text();
+  }
+}
+
+TEST(Gemm, NanWeightsOfEveryTypeAreRefusedByName) {
+  const std::vector<float> w32 = {1, 2, 3, 4, FromBits(0xffc00001u), 6};
+  EXPECT_NE(PackedWeight::Pack("w32", DType::kF32, w32.data(), 2, 3, 3).status().text().find("w32: NaN at [1, 1]"),
+            std::string::npos);
+  const float scale = 1;
+  for (const uint8_t nan : {0x7f, 0xff}) {
+    const uint8_t w8[6] = {0, 1, 2, 3, 4, nan};
+    EXPECT_NE(PackedWeight::Pack("w8", DType::kF8E4M3, w8, 2, 3, 3, &scale).status().text().find("w8: NaN at [1, 2]"),
+              std::string::npos);
+  }
 }
 
 TEST(Gemm, NanWeightsAreRefusedWithTheirPlace) {
