@@ -20,6 +20,7 @@
 #include "ops/route/route.h"
 #include "ops/sample/sample.h"
 #include "ops/topk/topk.h"
+#include "prove/golden_digests.h"
 #include "prove/start_up_hashes.h"
 
 namespace samebits {
@@ -385,6 +386,13 @@ Status RequireContract(const CpuContext& context) {
                                       static_cast<unsigned long long>(row.expected))
                              : row.error));
   return Ok();
+}
+
+std::string NumericsStamp(const std::string& contract_id) {
+  Hash hash;
+  for (const SelfTestHash& row : kSelfTestHashes) hash.Add(std::vector<uint64_t>{row.hash});
+  for (const GoldenDigest& row : kGoldenDigests) hash.Add(std::vector<char>(row.hex, row.hex + std::strlen(row.hex)));
+  return Format("%s-%08x", contract_id.c_str(), static_cast<uint32_t>(hash.value ^ hash.value >> 32));
 }
 
 }  // namespace samebits

@@ -28,7 +28,8 @@ std::vector<ManifestRow> RunSelfTest(const CpuContext& context);
 // Ok if every row is proven and the float state is right on every worker; else the first fault, by op.
 Status RequireContract(const CpuContext& context);
 
-// Hash of the golden digests checked in (tests/golden/digests), part of the numerics stamp.
+// Version of the arithmetic itself: the contract id and a hash of start_up_hashes.h and golden_digests.h. An upgrade that
+// moves a bit moves the stamp.
 std::string NumericsStamp(const std::string& contract_id);
 
 }  // namespace samebits
