@@ -18,6 +18,37 @@ constexpr int kHeadTile = 4;  // 4 heads x 4 vectors of keys or columns: 16 accu
 constexpr int kHeadTile = 1;
 #endif
 
+// 16 rows of `columns` (at most 16) values, rows `stride` apart, to columns kB apart.
+void Transpose(const float* rows, int64_t stride, int64_t columns, float* out) {
+#if defined(SB_ISA_AVX512)
+  __m512 r[16], t[16];
+  for (int i = 0; i < 16; ++i) r[i] = _mm512_loadu_ps(rows + i * stride);
+  for (int i = 0; i < 16; i += 2)
+    t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]), t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+  for (int i = 0; i < 16; i += 4)
+    for (int j = 0; j < 2; ++j) {
+      const __m512d x = _mm512_castps_pd(t[i + j]), y = _mm512_castps_pd(t[i + j + 2]);
+      r[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(x, y));
+      r[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(x, y));
+    }
+  // Quarter L of r[4 i + c] now holds column 4 L + c of rows 4 i .. 4 i + 3.
+  for (int c = 0; c < 4; ++c) {
+    const __m512 a = _mm512_shuffle_f32x4(r[c], r[4 + c], 0x88), b = _mm512_shuffle_f32x4(r[8 + c], r[12 + c], 0x88);
+    const __m512 d = _mm512_shuffle_f32x4(r[c], r[4 + c], 0xdd), e = _mm512_shuffle_f32x4(r[8 + c], r[12 + c], 0xdd);
+    t[c] = _mm512_shuffle_f32x4(a, b, 0x88), t[8 + c] = _mm512_shuffle_f32x4(a, b, 0xdd);
+    t[4 + c] = _mm512_shuffle_f32x4(d, e, 0x88), t[12 + c] = _mm512_shuffle_f32x4(d, e, 0xdd);
+  }
+  if (columns == kLanes) {
+    for (int i = 0; i < 16; ++i) _mm512_storeu_ps(out + i * kB, t[i]);
+  } else {
+    for (int i = 0; i < columns; ++i) _mm512_storeu_ps(out + i * kB, t[i]);
+  }
+#else
+  for (int64_t d = 0; d < columns; ++d)
+    for (int j = 0; j < kLanes; ++j) out[d * kB + j] = rows[j * stride + d];
+#endif
+}
+
 // dots[h][64] of H heads with the transposed block, by the GEMM plan over the head dimension.
 template <int H>
 void Scores(const float* q, int64_t dim, const float* transposed, float* out) {
@@ -173,10 +204,11 @@ void AttentionToken(const AttentionTask& t) {
           Store(values + j * padded + i, LoadAny(t.values + t.value_at[begin + j], t.kv_bf16, i, c));
         });
     }
-    for (int64_t d = 0; d < t.dim; ++d) {
-      for (int64_t j = 0; j < count; ++j) transposed[d * kB + j] = rows[j * row_stride + d];
-      for (int64_t j = count; j < kB; ++j) transposed[d * kB + j] = 0.0f;
-    }
+    for (int64_t i = count * row_stride; i < kB * row_stride; ++i) rows[i] = 0.0f;
+    for (int64_t d = 0; d < t.dim; d += kLanes)
+      for (int v = 0; v < kV; ++v)
+        Transpose(rows + v * kLanes * row_stride + d, row_stride, t.dim - d < kLanes ? t.dim - d : kLanes,
+                  transposed + d * kB + v * kLanes);
     int64_t h = 0;
     for (; h + kHeadTile <= heads; h += kHeadTile) Scores<kHeadTile>(q + h * t.dim, t.dim, transposed, dots + h * kB);
     for (; h < heads; ++h) Scores<1>(q + h * t.dim, t.dim, transposed, dots + h * kB);
