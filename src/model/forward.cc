@@ -11,19 +11,17 @@ namespace samebits {
 namespace {
 
 template <class T>
-int64_t FirstNonFinite(const ConstMat& m) {
+int64_t FirstUnsound(const ConstMat& m) {
   const View<const T> v = m.As<T>();
   for (int64_t r = 0; r < v.rows; ++r)
-    for (int64_t c = 0; c < v.cols; ++c) {
-      const float x = ToF32(v.Row(r)[c]);
-      if (!(Sub(x, x) == 0.0f)) return r;  // infinity and NaN give NaN
-    }
+    for (int64_t c = 0; c < v.cols; ++c)
+      if (!IsSound(ToF32(v.Row(r)[c]))) return r;
   return -1;
 }
 
-// First row that holds a NaN or an infinity, or -1.
-int64_t FirstNonFiniteRow(const ConstMat& m) {
-  return m.dtype == DType::kBF16 ? FirstNonFinite<BF16>(m) : FirstNonFinite<float>(m);
+// First row that holds an element that is not sound, or -1.
+int64_t FirstUnsoundRow(const ConstMat& m) {
+  return m.dtype == DType::kBF16 ? FirstUnsound<BF16>(m) : FirstUnsound<float>(m);
 }
 
 }  // namespace
@@ -116,8 +114,8 @@ Status ForwardPass::AddNorm(bool add, const std::vector<float>& weight, bool has
 
 Status ForwardPass::Head(std::vector<float>* logits, int64_t* bad_row) {
   SB_RETURN_IF_ERROR(AddNorm(true, weights_.final_norm, true, -1, Site::kFinal));
-  // A NaN or an infinity anywhere in a row stays in its residual stream to the end, and the norm shows it.
-  *bad_row = nan_row_ >= 0 ? nan_row_ : FirstNonFiniteRow(normed_);
+  // What is not sound anywhere in a row stays in its residual stream to the end.
+  *bad_row = nan_row_ >= 0 ? nan_row_ : FirstUnsoundRow(residual_);
   const std::span<const int32_t> wanted = batch_->logit_rows;
   const int64_t count = static_cast<int64_t>(wanted.size());
   logits->resize(count * config_.vocab_size);
@@ -138,7 +136,7 @@ Status ForwardPass::Head(std::vector<float>* logits, int64_t* bad_row) {
           {out.data, DType::kF32, out.rows, out.cols, out.stride, nullptr, owners.data()});
   }
   if (*bad_row < 0) {
-    const int64_t bad = FirstNonFiniteRow(out);
+    const int64_t bad = FirstUnsoundRow(out);
     if (bad >= 0) *bad_row = wanted[bad];
   }
   return Ok();

@@ -33,6 +33,10 @@ class Buffer {
   std::vector<uint8_t> bytes_;
 };
 
+// False for NaN, infinities and numbers whose squares could overflow the sum of a norm (rows have up to 2^20 elements),
+// which would then give zeros. No activation of a sound model comes near.
+inline bool IsSound(float x) { return x < 0x1p50f && x > -0x1p50f; }
+
 struct StepBuffers {
   Buffer residual, x, normed, normed_q8, normed_scale, probe;
   Buffer q_a, q_norm, q_norm_q8, q_norm_scale, q_b, query, kv_a, kv_row, mqa, lse, heads_out, heads_q8, heads_scale;
@@ -59,7 +63,7 @@ class ForwardPass {
         rope_(rope),
         context_(context),
         b_(*buffers) {}
-  // Not a number or an infinity in a row's result sets *bad_row (else -1); the status is then ok.
+  // A row whose result is not sound sets *bad_row (else -1); the status is then ok.
   Status Run(const ForwardBatch& batch, KvCache* cache, std::vector<float>* logits, int64_t* bad_row);
 
  private:

@@ -1,4 +1,6 @@
 // The ops whose rule `prove --break` can switch off. Without a broken rule each is the plain call.
+#include <algorithm>
+
 #include "model/forward.h"
 #include "ops/indexer/indexer.h"
 
@@ -13,6 +15,9 @@ Status ForwardPass::RunGemms(std::span<const GemmArgs> batch, bool split_by_thre
     // As tuned kernels do: few rows leave processors idle, so K is split until they are busy.
     if (by_batch) rule.splits = g.a.rows == 1 ? 4 : g.a.rows <= 8 ? 2 : 1;
     if (by_threads) rule.splits = context_.pool->threads();
+    // Pieces shorter than the contract's blocks, or small models would hide the split.
+    if (rule.splits > 1 && g.a.dtype != DType::kF8E4M3)
+      rule.block = std::min<int64_t>(kGemmBlock / 2, (g.a.cols + rule.splits - 1) / rule.splits);
     rule.bf16_accumulator_store = twice && g.out.dtype == DType::kF32;
     if (rule.splits == 1 && !rule.bf16_accumulator_store) {
       SB_RETURN_IF_ERROR(Gemm(context_, g));

@@ -7,8 +7,8 @@
 namespace samebits {
 namespace {
 
-// Finds where a step's first NaN or infinity appeared: the step runs again with this sink (it writes the same rows).
-class NonFiniteLocator : public ProbeSink {
+// Finds where a step's first number that is not sound appeared: the step runs again with this sink (it writes the same rows).
+class UnsoundLocator : public ProbeSink {
  public:
   bool Wants(Site site, int) const override { return !found_ && InfoOf(site).kind == SiteKind::kFloat; }
   void OnRows(Site site, int layer, const Rows& rows) override {
@@ -17,8 +17,8 @@ class NonFiniteLocator : public ProbeSink {
     for (int64_t r = 0; r < rows.count && !found_; ++r)
       for (int64_t c = 0; c < (rows.lens ? rows.lens[r] : rows.cols); ++c) {
         const float x = MatAt(m, r, c);
-        if (Sub(x, x) == 0.0f) continue;
-        found_ = true, site_ = site, layer_ = layer, owner_ = rows.owners[r], nan_ = IsNan(x);
+        if (IsSound(x)) continue;
+        found_ = true, site_ = site, layer_ = layer, owner_ = rows.owners[r], value_ = x;
         break;
       }
   }
@@ -27,12 +27,14 @@ class NonFiniteLocator : public ProbeSink {
   std::string Sentence() const {
     std::string where = std::string("site ") + InfoOf(site_).name;
     if (layer_ >= 0) where += Format(" of layer %d", layer_);
-    return Format("request %lld: a%s appeared at position %d, %s; the request cannot go on",
-                  static_cast<long long>(owner_.request), nan_ ? " NaN" : "n infinity", owner_.position, where.c_str());
+    const char* what = IsNan(value_) ? "a NaN" : IsNan(Sub(value_, value_)) ? "an infinity" : "a number beyond 2^50";
+    return Format("request %lld: %s appeared at position %d, %s; the request cannot go on",
+                  static_cast<long long>(owner_.request), what, owner_.position, where.c_str());
   }
 
  private:
-  bool found_ = false, nan_ = false;
+  bool found_ = false;
+  float value_ = 0;
   Site site_ = Site::kEmbed;
   int layer_ = -1;
   RowOwner owner_;
@@ -60,12 +62,12 @@ class DeepseekModel : public Model {
     int64_t bad_row = -1;
     SB_RETURN_IF_ERROR(pass_.Run(batch, &cache, logits, &bad_row));
     if (bad_row < 0) return Ok();
-    NonFiniteLocator locator;
+    UnsoundLocator locator;
     ForwardBatch again = batch;
     again.probe = &locator;
     again.index_lists_shuffled = nullptr;
     SB_RETURN_IF_ERROR(pass_.Run(again, &cache, logits, &bad_row));
-    SB_CHECK(locator.found(), "a NaN that no site shows");
+    SB_CHECK(locator.found(), "an unsound row that no site shows");
     if (batch.failed_request) *batch.failed_request = locator.request();
     return Error(locator.Sentence());
   }
