@@ -32,6 +32,11 @@ Status ForwardPass::RunGemms(std::span<const GemmArgs> batch, bool split_by_thre
 Status ForwardPass::RunTopk(TopkArgs args) {
   const bool unsorted = Broken(&BreakRules::topk_tie), sorted_late = Broken(&BreakRules::topk_set_sorted_late);
   if (!unsorted && !sorted_late) return Topk(context_, args);
+  // Scores as engines with bf16 index scores have them: in fp32 a model of this size has few ties at the boundary.
+  const View<float> rounded = b_.probe.Take<float>(args.scores.rows, args.scores.cols);
+  for (int64_t r = 0; r < rounded.rows; ++r)
+    for (int64_t c = 0; c < args.row_lens[r]; ++c) rounded.Row(r)[c] = ToF32(RoundToBF16(args.scores.Row(r)[c]));
+  args.scores = rounded;
   // An unstable selection hands its list on best first, equals in any order.
   if (unsorted) args.output = TopkOutput::kByRank;
   SB_RETURN_IF_ERROR(CheckTopk(args));

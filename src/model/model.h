@@ -17,7 +17,7 @@ namespace samebits {
 // model with any rule broken reports the contract id "broken".
 struct BreakRules {
   bool index_order = false;           // the top-k list reaches an online softmax unsorted, in selection order
-  bool topk_tie = false;              // equal scores: an arbitrary choice per run
+  bool topk_tie = false;              // equal scores: an arbitrary choice per run, and an unsorted list; scores in bf16
   bool topk_set_sorted_late = false;  // like topk_tie, but the list is sorted afterwards: order right, set not
   bool router_bf16 = false;           // router logits stored in bf16
   bool double_rounding = false;       // fp32 accumulators pass through bf16 on their way to fp32 outputs
