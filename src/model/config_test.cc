@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "numerics/hd.h"
+#include "numerics/random_inputs.h"
 
 namespace samebits {
 namespace {
@@ -193,6 +194,44 @@ TEST(Config, RopeScaling) {
   j["rope_scaling"] = nullptr;
   ASSERT_TRUE(Parse(j).ok());
   EXPECT_EQ(Parse(j)->rope.factor, 1.0f);
+}
+
+// Spoiled text never crashes the parser (run under ASan and UBSan in the asan preset); what it takes is in range.
+TEST(Config, SurvivesMutations) {
+  std::vector<std::string> seeds = {GoodV32().dump(), GoodV3().dump(),
+                                    Good("tests/golden/v32-sparse/config.transformers.json").dump()};
+  RandomInputs random(20240607);
+  const std::string bytes = "0123456789-+.eE\"{}[],:ntfu\\ \xff";
+  int taken = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string text = seeds[random.Below(seeds.size())];
+    for (uint64_t edits = 1 + random.Below(3); edits > 0; --edits) {
+      const size_t at = random.Below(text.size());
+      const char c = bytes[random.Below(bytes.size())];
+      switch (random.Below(4)) {
+        case 0:
+          text[at] = c;
+          break;
+        case 1:
+          text.insert(at, 1, c);
+          break;
+        case 2:
+          text.erase(at, 1 + random.Below(8));
+          break;
+        default:
+          text.insert(at, text.substr(random.Below(text.size()), random.Below(24)));
+      }
+      if (text.empty()) text = "{";
+    }
+    const Result<ModelConfig> c = ParseModelConfig(text, "here/config.json");
+    if (!c.ok()) {
+      ASSERT_NE(c.status().text().find("here/config.json"), std::string::npos) << text;
+      continue;
+    }
+    ++taken;
+    ASSERT_TRUE(c->rope_dim % 2 == 0 && c->topk_group <= c->n_group && c->attention_scale > 0) << text;
+  }
+  EXPECT_GT(taken, 100);  // an edit of a number may leave a config
 }
 
 TEST(Config, Profiles) {
