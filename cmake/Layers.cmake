@@ -18,7 +18,7 @@ set(SB_ARROWS
   "cli:base,numerics,tensor,store,trace,ops,tokenizer,model,engine,forensics,prove,server,device")
 
 # sb_layer(NAME DEPS ... [SOURCES ...]): static library sb_NAME from src/NAME/*.cc (and one level of subfolders), less
-# *_test.cc and *_bench.cc, plus one ctest entry per *_test.cc.
+# *_test.cc and *_bench.cc, plus one ctest entry per *_test.cc (not *_long_test.cc: those are run by hand).
 function(sb_layer name)
   cmake_parse_arguments(A "" "" "DEPS;EXCLUDE" ${ARGN})
   file(GLOB all CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/*/*.cc)
@@ -36,6 +36,7 @@ function(sb_layer name)
   endif()
   set(tests ${all})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER tests EXCLUDE REGEX "_long_test\\.cc$")
   foreach(t ${tests})
     sb_test(${t} sb_${name})
   endforeach()

@@ -20,7 +20,7 @@ def main():
         if path.name in seen:
             faults.append(f"{rel}: same file name as {seen[path.name]}")
         seen[path.name] = rel
-        test = path.stem.endswith(("_test", "_bench")) or rel.parts[0] != "src"
+        test = path.stem.endswith(("_test", "_testing", "_bench")) or rel.parts[0] != "src"
         for n, line in enumerate(path.read_text().splitlines(), 1):
             code = line.split("//")[0]
             if "random_device" in code:

@@ -57,7 +57,8 @@ Result<double> ParseDouble(std::string_view text, const std::string& what) {
 }
 
 std::string WithCommas(int64_t n) {
-  std::string digits = std::to_string(n < 0 ? -n : n);
+  std::string digits =
+      std::to_string(n < 0 ? 0 - static_cast<uint64_t>(n) : static_cast<uint64_t>(n));  // INT64_MIN too
   for (int64_t i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3) digits.insert(static_cast<size_t>(i), ",");
   return n < 0 ? "-" + digits : digits;
 }
