@@ -75,7 +75,9 @@ TEST(Tokenizer, GreedyPromptsEncodeAsInTheGoldenFile) {
   const Tokenizer tokenizer = Tiny();
   auto text = ReadFile(std::string(SB_SOURCE_DIR) + "/tests/golden/tiny-v32/greedy.json");
   ASSERT_TRUE(text.ok());
-  for (const Json& c : Json::parse(*text)["continuations"]) {
+  const Json golden = Json::parse(*text);
+  ASSERT_EQ(golden["continuations"].size(), 20u);
+  for (const Json& c : golden["continuations"]) {
     auto ids = tokenizer.Encode(c["prompt"].get<std::string>(), true);
     ASSERT_TRUE(ids.ok());
     EXPECT_EQ(*ids, c["prompt_ids"].get<std::vector<int32_t>>());
