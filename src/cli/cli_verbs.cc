@@ -13,7 +13,8 @@ namespace samebits {
 #else
 #define SB_ENGINE_VERBS(V)
 #endif
-#define SB_FORENSICS_VERBS(V) \
+#define SB_FORENSICS_VERBS(V)                            \
+  V(inspect, "list the tensors of a file or checkpoint") \
   V(diff, "compare two runs or files tensor by tensor, with every metric")
 
 #define SB_DECLARE(name, text) int Verb_##name(int argc, char** argv);
