@@ -1,5 +1,4 @@
 // Dense MLP, router and experts (spec 4.8 - 4.10).
-#include <cstring>
 
 #include "model/forward.h"
 #include "ops/elementwise/elementwise.h"

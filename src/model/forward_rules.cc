@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "model/forward.h"
-#include "ops/indexer/indexer.h"
 
 namespace samebits {
 

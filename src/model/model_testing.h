@@ -22,7 +22,6 @@ struct RandomCheckpoint {
   std::map<std::string, Tensor> tensors;
   std::string config;
 
-  // A folder of its own under the system's temporary folder, removed by the destructor of TemporaryFolder.
   Status Write(const std::string& folder) const {
     SB_RETURN_IF_ERROR(MakeFolders(folder));
     SB_RETURN_IF_ERROR(WriteFile(JoinPath(folder, "config.json"), config));
@@ -32,6 +31,7 @@ struct RandomCheckpoint {
   }
 };
 
+// A folder's name under the system's temporary folder; removed with the object.
 class TemporaryFolder {
  public:
   explicit TemporaryFolder(const std::string& name)

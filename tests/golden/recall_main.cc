@@ -1,6 +1,7 @@
 // recall [PROFILE]: the recall table of models/tiny-v32/README.md, computed by this engine. A test is passed if greedy
 // decoding gives exactly the code; since every step before a failure follows the code, one pass over the whole chat with
-// the argmax at each place of the code decides the same.
+// the argmax at each place of the code decides the same. In the float32 profile the output is the README's table, digit
+// for digit.
 #include <algorithm>
 #include <cstdio>
 
