@@ -97,7 +97,7 @@ class ForwardPass {
   Status RunTopk(TopkArgs args);
   Status RunRoute(const RouteArgs& args);
   Status RunAttention(const AttentionArgs& args, int64_t first_position);
-  bool Broken(bool BreakRules::*rule) const { return batch_->broken && batch_->broken->*rule; }
+  bool Broken(bool BreakRules::* rule) const { return batch_->broken && batch_->broken->*rule; }
 
   static bool AnyFp8(std::initializer_list<const PackedWeight*> weights);
   Result<Activation> Prepare(const Mat& values, bool quantise, Buffer* q8, Buffer* scales);

@@ -232,7 +232,7 @@ TEST(Forward, BrokenRulesShow) {
   Opened m({true, false, true, 1}, &kDeepseekProfile);
   const std::vector<int32_t> ids = RandomIds(150, 11);
   const ScoredTensors right = m.Run(ids);
-  const auto shows = [&](bool BreakRules::*rule, int64_t chunk) {
+  const auto shows = [&](bool BreakRules::* rule, int64_t chunk) {
     BreakRules broken;
     broken.*rule = true;
     broken.seed = 12345;
@@ -248,7 +248,7 @@ TEST(Forward, BrokenRulesShow) {
   EXPECT_TRUE(chunked == "mqa." || chunked == "lse.") << chunked;
   EXPECT_EQ(shows(&BreakRules::threads, 1 << 20).substr(0, 7), "o_proj.");
   // What is arbitrary differs from run to run.
-  for (bool BreakRules::*rule : {&BreakRules::index_order, &BreakRules::topk_tie, &BreakRules::topk_set_sorted_late}) {
+  for (bool BreakRules::* rule : {&BreakRules::index_order, &BreakRules::topk_tie, &BreakRules::topk_set_sorted_late}) {
     BreakRules once, again;
     once.*rule = again.*rule = true;
     once.seed = 1, again.seed = 2;

@@ -35,13 +35,11 @@ TEST(Weights, MissingTensor) {
 }
 
 TEST(Weights, WrongShape) {
-  Refused(kPlain, {kQa, "[128, 255]", "[128, 256]"}, [&](RandomCheckpoint* c) {
-    c->tensors[kQa] = Tensor(DType::kBF16, {128, 255});
-  });
+  Refused(kPlain, {kQa, "[128, 255]", "[128, 256]"},
+          [&](RandomCheckpoint* c) { c->tensors[kQa] = Tensor(DType::kBF16, {128, 255}); });
   Refused(kPlain, {kQa}, [&](RandomCheckpoint* c) { c->tensors[kQa] = Tensor(DType::kBF16, {128 * 256}); });
-  Refused(kFp8, {kQa + "_scale_inv", "[1, 3]"}, [&](RandomCheckpoint* c) {
-    c->tensors[kQa + "_scale_inv"] = Tensor(DType::kF32, {1, 3});
-  });
+  Refused(kFp8, {kQa + "_scale_inv", "[1, 3]"},
+          [&](RandomCheckpoint* c) { c->tensors[kQa + "_scale_inv"] = Tensor(DType::kF32, {1, 3}); });
 }
 
 TEST(Weights, WrongDtype) {
@@ -49,12 +47,10 @@ TEST(Weights, WrongDtype) {
     Refused(kPlain, {kQa, DTypeName(dtype)}, [&](RandomCheckpoint* c) { c->tensors[kQa] = Tensor(dtype, {128, 256}); });
   const std::string norm = "model.norm.weight";
   Refused(kPlain, {norm, "F16"}, [&](RandomCheckpoint* c) { c->tensors[norm] = Tensor(DType::kF16, {256}); });
-  Refused(kPlain, {kQa, "quantization_config"}, [&](RandomCheckpoint* c) {
-    c->tensors[kQa] = Tensor(DType::kF8E4M3, {128, 256});
-  });
-  Refused(kFp8, {kQa + "_scale_inv", "BF16"}, [&](RandomCheckpoint* c) {
-    c->tensors[kQa + "_scale_inv"] = Tensor(DType::kBF16, {1, 2});
-  });
+  Refused(kPlain, {kQa, "quantization_config"},
+          [&](RandomCheckpoint* c) { c->tensors[kQa] = Tensor(DType::kF8E4M3, {128, 256}); });
+  Refused(kFp8, {kQa + "_scale_inv", "BF16"},
+          [&](RandomCheckpoint* c) { c->tensors[kQa + "_scale_inv"] = Tensor(DType::kBF16, {1, 2}); });
 }
 
 TEST(Weights, NotFinite) {
