@@ -33,13 +33,34 @@ __global__ __launch_bounds__(kThreads, kBlocks) void TopkRows(const Params p) {
     if (lane == 0 && mine) atomicAdd(&nans, mine);
   }
   const auto index = [&](int j) { return base + j * 32; };
-  const uint64_t threshold = SelectThreshold<kThreads, kItems>(key, index, static_cast<uint32_t>(p.k), 6, s);
-
+  const Selected selected = SelectScores<kThreads, kItems>(key, static_cast<uint32_t>(p.k), 3, s);
+  const uint32_t below = (1u << lane) - 1;
   uint32_t chosen[kItems], count = 0;
+  if (selected.ties == 0) {
 #pragma unroll
-  for (int j = 0; j < kItems; ++j) {
-    chosen[j] = __ballot_sync(0xffffffffu, FullKey(key[j], static_cast<uint32_t>(index(j))) >= threshold);
-    count += static_cast<uint32_t>(__popc(chosen[j]));
+    for (int j = 0; j < kItems; ++j) {
+      chosen[j] = __ballot_sync(0xffffffffu, FullKey(key[j], static_cast<uint32_t>(index(j))) >= selected.threshold);
+      count += static_cast<uint32_t>(__popc(chosen[j]));
+    }
+  } else {
+    // More scores tie for the last places than there are: those with the lowest index win. A tie's rank is how many ties
+    // stand before it.
+    const uint32_t tie = static_cast<uint32_t>(selected.threshold >> 32);
+    uint32_t equal = 0, all;
+#pragma unroll
+    for (int j = 0; j < kItems; ++j) equal += static_cast<uint32_t>(__popc(__ballot_sync(0xffffffffu, key[j] == tie)));
+    uint32_t rank = BlockExclusive<kThreads>(lane == 0 ? equal : 0, s.warp_total, &all);
+    rank = __shfl_sync(0xffffffffu, rank, 0);
+#pragma unroll
+    for (int j = 0; j < kItems; ++j) {
+      const uint32_t equals = __ballot_sync(0xffffffffu, key[j] == tie);
+      const bool take =
+          key[j] > tie || (key[j] == tie && rank + static_cast<uint32_t>(__popc(equals & below)) < selected.ties);
+      chosen[j] = __ballot_sync(0xffffffffu, take);
+      count += static_cast<uint32_t>(__popc(chosen[j]));
+      rank += static_cast<uint32_t>(__popc(equals));
+    }
+    __syncthreads();  // warp_total is read by all before it is written again
   }
   if (lane == 0) s.warp_total[warp] = count;
   __syncthreads();
@@ -47,7 +68,6 @@ __global__ __launch_bounds__(kThreads, kBlocks) void TopkRows(const Params p) {
   const uint32_t total = __shfl_sync(0xffffffffu, before, 31);
   uint32_t position = __shfl_sync(0xffffffffu, before, warp) - count;
   const RowOutput out = OutputOf(p, row);
-  const uint32_t below = (1u << lane) - 1;
 #pragma unroll
   for (int j = 0; j < kItems; ++j) {
     if (chosen[j] >> lane & 1) out.Put(static_cast<int>(position + __popc(chosen[j] & below)), index(j));
@@ -68,6 +88,10 @@ const char* Launch(const Params& p, int rows, cudaStream_t stream) {
 const char* LaunchRows(const Params& p, int rows, int tuning, cudaStream_t stream) {
   const TopkTuning& t = kTopkTunings[tuning];
   switch (t.threads * 100 + t.items) {
+    case 12832:
+      return Launch<128, 32, 5>(p, rows, stream);
+    case 25632:
+      return Launch<256, 32, 2>(p, rows, stream);
     case 12808:
       return Launch<128, 8, 8>(p, rows, stream);
     case 25608:

@@ -1,7 +1,7 @@
 // Radix selection over keys that a block holds in registers, and what both top-k kernels share.
 //
 // The threshold is a TopkKey prefix: digits of the score's key (11, 11, 10 bits), then, only where more scores tie than
-// places are left, digits of ~index (10, 11, 11). Keys are unique, so "key >= threshold" selects exactly the contract's set.
+// places are left, the first of them in index order. Keys are unique: "key >= threshold" is exactly the contract's set.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -124,11 +124,17 @@ __device__ __forceinline__ void TakeBins(uint32_t (&bins)[kBins / kThreads], Sel
   for (int b = 0; b < kPer; ++b) mine[b] = 0;
 }
 
-// Threshold of the `need` largest of the block's keys; key 0 (NaN, absent) does not count. index(j): that of key[j].
-// If there are no more than `need`, kAllNumbers. `passes` < 6 stops early with a lower bound of the threshold.
-template <int kThreads, int kItems, class IndexOf>
-__device__ __forceinline__ uint64_t SelectThreshold(const uint32_t (&key)[kItems], const IndexOf& index, uint32_t need,
-                                                    int passes, SelectShared& s) {
+// Keys >= threshold are chosen, of those with threshold's score only the first `ties` in index order (0: all of them).
+struct Selected {
+  uint64_t threshold;
+  uint32_t ties;
+};
+
+// The `need` largest of the block's keys by score; key 0 (NaN, absent) does not count. If there are no more than `need`,
+// kAllNumbers. `passes` < 3 stops early with a lower bound of the threshold.
+template <int kThreads, int kItems>
+__device__ __forceinline__ Selected SelectScores(const uint32_t (&key)[kItems], uint32_t need, int passes,
+                                                 SelectShared& s) {
   uint32_t bins[kBins / kThreads];
 #pragma unroll
   for (int j = 0; j < kItems; ++j)
@@ -136,10 +142,10 @@ __device__ __forceinline__ uint64_t SelectThreshold(const uint32_t (&key)[kItems
   __syncthreads();
   TakeBins<kThreads>(bins, s);
   FindDigit<kThreads>(bins, need, s);
-  if (s.total <= need) return kAllNumbers;
+  if (s.total <= need) return {kAllNumbers, 0};
   uint32_t high = s.digit;
   need = s.need;
-  if (need == s.population || passes == 1) return uint64_t{high} << 53;
+  if (need == s.population || passes == 1) return {uint64_t{high} << 53, 0};
 
 #pragma unroll
   for (int j = 0; j < kItems; ++j)
@@ -149,7 +155,7 @@ __device__ __forceinline__ uint64_t SelectThreshold(const uint32_t (&key)[kItems
   FindDigit<kThreads>(bins, need, s);
   high = high << 11 | s.digit;
   need = s.need;
-  if (need == s.population || passes == 2) return uint64_t{high} << 42;
+  if (need == s.population || passes == 2) return {uint64_t{high} << 42, 0};
 
 #pragma unroll
   for (int j = 0; j < kItems; ++j)
@@ -158,29 +164,38 @@ __device__ __forceinline__ uint64_t SelectThreshold(const uint32_t (&key)[kItems
   TakeBins<kThreads>(bins, s);
   FindDigit<kThreads>(bins, need, s);
   high = high << 10 | s.digit;
-  need = s.need;
-  if (need == s.population) return uint64_t{high} << 32;
+  return {uint64_t{high} << 32, s.need == s.population ? 0 : s.need};
+}
 
-  uint32_t low = 0;
+// Narrows the ties of SelectScores by digits of ~index, the low half of the contract's key; index(j): that of key[j], all
+// below 2^index_bits. For keys that lie in no index order.
+template <int kThreads, int kItems, class IndexOf>
+__device__ __forceinline__ uint64_t SelectTies(const uint32_t (&key)[kItems], const IndexOf& index, int index_bits,
+                                               const Selected& scores, SelectShared& s) {
+  uint32_t bins[kBins / kThreads], need = scores.ties, low = 0xffffffffu >> index_bits;
+  const uint32_t tie = static_cast<uint32_t>(scores.threshold >> 32);
+  int left = index_bits;
 #pragma unroll 1
-  for (int pass = 0; pass < 3; ++pass) {
-    const int shift = pass == 0 ? 22 : pass == 1 ? 11 : 0;
-    const int bits = pass == 0 ? 10 : 11;
+  while (true) {
+    const int bits = left < 11 ? left : 11, shift = left - bits;
 #pragma unroll
     for (int j = 0; j < kItems; ++j) {
+      if (key[j] != tie) continue;
       const uint32_t inverted = static_cast<uint32_t>(FullKey(0, static_cast<uint32_t>(index(j))));
-      if (key[j] == high && (pass == 0 || inverted >> (shift + bits) == low))
-        atomicAdd(&s.hist[inverted >> shift & ((1u << bits) - 1)], 1u);
+      if (inverted >> left == low) atomicAdd(&s.hist[inverted >> shift & ((1u << bits) - 1)], 1u);
     }
     __syncthreads();
     TakeBins<kThreads>(bins, s);
     FindDigit<kThreads>(bins, need, s);
     low = low << bits | s.digit;
     need = s.need;
-    if (need == s.population) return uint64_t{high} << 32 | uint64_t{low} << shift;
+    left = shift;
+    if (need == s.population) return uint64_t{tie} << 32 | uint64_t{low} << shift;
   }
-  return uint64_t{high} << 32 | low;
 }
+
+// Bits of the largest index of a row, at least 1.
+__device__ __forceinline__ int IndexBits(int32_t len) { return len <= 2 ? 1 : 32 - __clz(len - 1); }
 
 const char* LaunchRows(const Params& p, int rows, int tuning, cudaStream_t stream);
 const char* LaunchStream(const Params& p, int rows, int tuning, cudaStream_t stream);

@@ -100,33 +100,29 @@ __device__ void SelectFromMemory(const Params& p, const RowExtent& extent, int32
                                  const Team<kCluster>& team, const RowOutput& out, StreamShared& s) {
   uint64_t threshold = 0;
   uint32_t high = 0, low = 0, need = static_cast<uint32_t>(p.k);
-  bool done = false;
+  int left = 32;  // bits still open of the score's key, then of the index
+  bool scores = true;
 #pragma unroll 1
-  for (int pass = 0; pass < 6 && !done; ++pass) {
-    const int shift = pass == 0 ? 21 : pass == 1 ? 10 : pass == 2 ? 0 : pass == 3 ? 22 : pass == 4 ? 11 : 0;
-    const int bits = pass == 2 || pass == 3 ? 10 : 11;
+  while (true) {
+    const int bits = left < 11 ? left : 11, shift = left - bits;
     for (int32_t i = begin + static_cast<int32_t>(threadIdx.x); i < end; i += kThreads) {
       const uint32_t key = ScoreKey(extent.scores[i]);
-      const uint32_t digits = pass < 3 ? key : static_cast<uint32_t>(FullKey(0, static_cast<uint32_t>(i))),
-                     prefix = pass < 3 ? high : low;
-      const bool in =
-          key != 0 && (pass < 3 || key == high) && (shift + bits == 32 || digits >> (shift + bits) == prefix);
-      if (in) atomicAdd(&s.select.hist[digits >> shift & ((1u << bits) - 1)], 1u);
+      const uint32_t digits = scores ? key : static_cast<uint32_t>(FullKey(0, static_cast<uint32_t>(i))),
+                     prefix = scores ? high : low;
+      if (key != 0 && (scores || key == high) && (left == 32 || digits >> left == prefix))
+        atomicAdd(&s.select.hist[digits >> shift & ((1u << bits) - 1)], 1u);
     }
+    const bool whole = left == 32;
     TeamDigit<kThreads>(team, need, s);
-    if (pass == 0 && s.select.total <= need) {
+    if (whole && s.select.total <= need) {
       threshold = kAllNumbers;
       break;
     }
-    need = s.select.need;
-    done = need == s.select.population || pass == 5;
-    if (pass < 3) {
-      high = high << bits | s.select.digit;
-      threshold = uint64_t{high} << (32 + shift);
-    } else {
-      low = low << bits | s.select.digit;
-      threshold = uint64_t{high} << 32 | uint64_t{low} << shift;
-    }
+    need = s.select.need, left = shift;
+    (scores ? high : low) = (scores ? high : low) << bits | s.select.digit;
+    threshold = scores ? uint64_t{high} << (32 + shift) : uint64_t{high} << 32 | uint64_t{low} << shift;
+    if (need == s.select.population) break;
+    if (left == 0) scores = false, left = IndexBits(extent.len), low = 0xffffffffu >> left;
   }
   // Ordered store: each warp owns a contiguous stretch; count, prefix, write.
   constexpr int kWarps = kThreads / 32;
@@ -161,8 +157,8 @@ __device__ void SelectFromMemory(const Params& p, const RowExtent& extent, int32
   team.Sync();
 }
 
-template <int kThreads, int kItems, int kSamples, bool kCluster>
-__global__ __launch_bounds__(kThreads, 2) void TopkStream(const Params p, int32_t chunk_limit) {
+template <int kThreads, int kItems, int kSamples, int kBlocks, bool kCluster>
+__global__ __launch_bounds__(kThreads, kBlocks) void TopkStream(const Params p, int32_t chunk_limit) {
   constexpr uint32_t kCapacity = kThreads * kItems;
   extern __shared__ __align__(16) uint8_t raw[];
   StreamShared& s = *reinterpret_cast<StreamShared*>(raw);
@@ -200,8 +196,8 @@ __global__ __launch_bounds__(kThreads, 2) void TopkStream(const Params p, int32_
   if (!keep_all) {
     const float expect = static_cast<float>(p.k) * static_cast<float>(kThreads * kSamples) / static_cast<float>(len);
     const uint32_t rank = static_cast<uint32_t>(expect + 4.0f * __fsqrt_rn(expect) + 3.0f);
-    const uint64_t least = SelectThreshold<kThreads, kSamples>(sample, [](int) { return 0; }, rank, 2, s.select);
-    const uint32_t key = static_cast<uint32_t>(least >> 32);
+    const uint32_t key =
+        static_cast<uint32_t>(SelectScores<kThreads, kSamples>(sample, rank, 2, s.select).threshold >> 32);
     if (key > 0x007fffffu) bound = FromOrderKey(key);
   }
 
@@ -260,29 +256,39 @@ __global__ __launch_bounds__(kThreads, 2) void TopkStream(const Params p, int32_
     SelectFromMemory<kThreads>(p, extent, begin, end, team, out, s);
     return;
   }
-  uint32_t key[kItems], index[kItems];
   if constexpr (kCluster) {
     if (t < team.size) s.part_count[t] = team.At(&s, t)->count;
     __syncthreads();
   }
+  uint32_t key[kItems], far_index[kCluster ? kItems : 1];
 #pragma unroll
   for (int j = 0; j < kItems; ++j) {
     uint32_t i = static_cast<uint32_t>(j * kThreads + t);
-    key[j] = 0, index[j] = 0;
-    if (i >= first) continue;
-    int r = 0;
-    if constexpr (kCluster)
+    key[j] = 0;
+    if constexpr (kCluster) {
+      far_index[j] = 0;
+      if (i >= first) continue;
+      int r = 0;
       while (i >= s.part_count[r]) i -= s.part_count[r++];
-    key[j] = team.At(keys, r)[i], index[j] = team.At(indices, r)[i];
+      key[j] = team.At(keys, r)[i], far_index[j] = team.At(indices, r)[i];
+    } else {
+      if (i < first) key[j] = keys[i];
+    }
   }
-  const uint64_t threshold =
-      SelectThreshold<kThreads, kItems>(key, [&](int j) { return index[j]; }, static_cast<uint32_t>(p.k), 6, s.select);
+  const auto index_of = [&](int j) {
+    if constexpr (kCluster) return far_index[j];
+    return indices[j * kThreads + t];
+  };
+  const Selected selected = SelectScores<kThreads, kItems>(key, static_cast<uint32_t>(p.k), 3, s.select);
+  uint64_t threshold = selected.threshold;
+  if (selected.ties != 0) threshold = SelectTies<kThreads, kItems>(key, index_of, IndexBits(len), selected, s.select);
 
   uint32_t lower = 0, chosen = 0;
 #pragma unroll
   for (int j = 0; j < kItems; ++j) {
-    const bool take = FullKey(key[j], index[j]) >= threshold;
-    const int32_t i = static_cast<int32_t>(index[j]);
+    if (key[j] == 0) continue;
+    const int32_t i = static_cast<int32_t>(index_of(j));
+    const bool take = FullKey(key[j], static_cast<uint32_t>(i)) >= threshold;
     if (!take) key[j] = 0;
     chosen += take;
     lower += take && i < begin;
@@ -306,8 +312,9 @@ __global__ __launch_bounds__(kThreads, 2) void TopkStream(const Params p, int32_
   __syncthreads();
 #pragma unroll
   for (int j = 0; j < kItems; ++j) {
-    const int32_t i = static_cast<int32_t>(index[j]);
-    if (key[j] == 0 || i < begin || i >= end) continue;
+    if (key[j] == 0) continue;
+    const int32_t i = static_cast<int32_t>(index_of(j));
+    if (kCluster && (i < begin || i >= end)) continue;
     const int w = (i - begin) >> 5, bit = (i - begin) & 31;
     out.Put(static_cast<int>(s.lower + before[w] + __popc(map[w] & ((1u << bit) - 1))), i);
   }
@@ -316,9 +323,9 @@ __global__ __launch_bounds__(kThreads, 2) void TopkStream(const Params p, int32_
   if constexpr (kCluster) team.Sync();  // the others may still be reading this block's candidates
 }
 
-template <int kThreads, int kItems, int kSamples, bool kCluster>
+template <int kThreads, int kItems, int kSamples, int kBlocks, bool kCluster>
 const char* Launch(const Params& p, int rows, int cluster, cudaStream_t stream) {
-  const auto kernel = TopkStream<kThreads, kItems, kSamples, kCluster>;
+  const auto kernel = TopkStream<kThreads, kItems, kSamples, kBlocks, kCluster>;
   const int64_t part = ((int64_t{p.n} + cluster - 1) / cluster + 31) / 32 * 32;
   const int64_t limit = part < kTopkStreamChunk ? part : kTopkStreamChunk;
   const size_t bytes =
@@ -347,19 +354,26 @@ const char* Launch(const Params& p, int rows, int cluster, cudaStream_t stream) 
 
 const char* LaunchStream(const Params& p, int rows, int tuning, cudaStream_t stream) {
   const TopkTuning& t = kTopkTunings[tuning];
-  switch (t.items * 1000 + t.samples * 10 + (t.cluster > 1)) {
-    case 4020:
-      return Launch<512, 4, 2, false>(p, rows, 1, stream);
-    case 8040:
-      return Launch<512, 8, 4, false>(p, rows, 1, stream);
-    case 12040:
-      return Launch<512, 12, 4, false>(p, rows, 1, stream);
-    case 12080:
-      return Launch<512, 12, 8, false>(p, rows, 1, stream);
-    case 12081:
-      return Launch<512, 12, 8, true>(p, rows, t.cluster, stream);
-    case 16161:
-      return Launch<512, 16, 16, true>(p, rows, t.cluster, stream);
+  const int key = t.threads * 10000 + t.items * 100 + t.samples;
+  if (t.cluster == 1) switch (key) {
+      case 2560804:
+        return Launch<256, 8, 4, 4, false>(p, rows, 1, stream);
+      case 2561608:
+        return Launch<256, 16, 8, 4, false>(p, rows, 1, stream);
+      case 5120402:
+        return Launch<512, 4, 2, 2, false>(p, rows, 1, stream);
+      case 5120804:
+        return Launch<512, 8, 4, 2, false>(p, rows, 1, stream);
+      case 5121204:
+        return Launch<512, 12, 4, 2, false>(p, rows, 1, stream);
+      case 5121208:
+        return Launch<512, 12, 8, 2, false>(p, rows, 1, stream);
+    }
+  switch (key) {
+    case 5121208:
+      return Launch<512, 12, 8, 2, true>(p, rows, t.cluster, stream);
+    case 5121616:
+      return Launch<512, 16, 16, 2, true>(p, rows, t.cluster, stream);
     default:
       return "top-k: the tuning table names a stream kernel that was not built";
   }
