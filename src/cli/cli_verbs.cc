@@ -5,6 +5,7 @@ namespace samebits {
 // One line per verb: declared by SB_VERB in the order of --help.
 #if defined(SB_WITH_ENGINE)
 #define SB_ENGINE_VERBS(V)                                                          \
+  V(prove, "one request under every condition that must not change a bit")          \
   V(generate, "prompts in, text out, streaming")                                    \
   V(score, "logits and the values at any site for given token ids")                 \
   V(repro, "minimal reproducers: a naive kernel beside ours, one line a run")       \
