@@ -265,7 +265,7 @@ const std::vector<Condition>& Conditions() {
        [](Prover* p, const Trial& baseline, Setups* s) {
          Setup setup = With([](ScheduleOptions* o) { o->draft_tokens = 4; }, 8);
          const std::map<int64_t, std::vector<int32_t>> replay = {{kOwner, Whole(baseline, p->options().prompt)}};
-         setup.drafts = std::make_shared<ReplayDraft>(replay, 5, static_cast<int32_t>(p->model()->config().vocab_size));
+         setup.drafts = std::make_shared<ReplayDraft>(replay, 4, static_cast<int32_t>(p->model()->config().vocab_size));
          setup.schedule.drafts = setup.drafts.get();
          s->push_back(std::move(setup));
          return std::string();
