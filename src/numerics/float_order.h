@@ -8,9 +8,8 @@ namespace samebits {
 // Monotone in the value: larger float, larger key. -0 and +0 share a key. Meaningless for NaN, which is never selected:
 // callers test IsNan first. -inf gives 0x007fffff, so 0 is below every number.
 SB_HD uint32_t OrderKey(float x) {
-  uint32_t u = Bits(x);
-  if (u == 0x80000000u) u = 0;  // -0 becomes +0 where a value becomes an ordering key
-  return (u & 0x80000000u) ? ~u : (u | 0x80000000u);
+  const uint32_t u = Bits(Add(x, 0.0f));  // -0 becomes +0 where a value becomes an ordering key
+  return u ^ (Sar<31>(u) | 0x80000000u);
 }
 
 // The float with this key; +0 for the shared zero.

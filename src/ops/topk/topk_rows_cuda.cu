@@ -35,17 +35,17 @@ __global__ __launch_bounds__(kThreads, kBlocks) void TopkRows(const Params p) {
   const auto index = [&](int j) { return base + j * 32; };
   const Selected selected = SelectScores<kThreads, kItems>(key, static_cast<uint32_t>(p.k), 3, s);
   const uint32_t below = (1u << lane) - 1;
+  const uint32_t tie = static_cast<uint32_t>(selected.threshold >> 32);  // the low half of the threshold is zero here
   uint32_t chosen[kItems], count = 0;
   if (selected.ties == 0) {
 #pragma unroll
     for (int j = 0; j < kItems; ++j) {
-      chosen[j] = __ballot_sync(0xffffffffu, FullKey(key[j], static_cast<uint32_t>(index(j))) >= selected.threshold);
+      chosen[j] = __ballot_sync(0xffffffffu, key[j] >= tie);
       count += static_cast<uint32_t>(__popc(chosen[j]));
     }
   } else {
     // More scores tie for the last places than there are: those with the lowest index win. A tie's rank is how many ties
     // stand before it.
-    const uint32_t tie = static_cast<uint32_t>(selected.threshold >> 32);
     uint32_t equal = 0, all;
 #pragma unroll
     for (int j = 0; j < kItems; ++j) equal += static_cast<uint32_t>(__popc(__ballot_sync(0xffffffffu, key[j] == tie)));
@@ -64,14 +64,22 @@ __global__ __launch_bounds__(kThreads, kBlocks) void TopkRows(const Params p) {
   }
   if (lane == 0) s.warp_total[warp] = count;
   __syncthreads();
-  const uint32_t before = WarpInclusive(lane < kThreads / 32 ? s.warp_total[lane] : 0);
-  const uint32_t total = __shfl_sync(0xffffffffu, before, 31);
-  uint32_t position = __shfl_sync(0xffffffffu, before, warp) - count;
+  const uint32_t others = lane < kThreads / 32 ? s.warp_total[lane] : 0;
+  const uint32_t total = __reduce_add_sync(0xffffffffu, others);
+  uint32_t position = __reduce_add_sync(0xffffffffu, lane < warp ? others : 0);
   const RowOutput out = OutputOf(p, row);
+  if (out.slots == nullptr) {
 #pragma unroll
-  for (int j = 0; j < kItems; ++j) {
-    if (chosen[j] >> lane & 1) out.Put(static_cast<int>(position + __popc(chosen[j] & below)), index(j));
-    position += static_cast<uint32_t>(__popc(chosen[j]));
+    for (int j = 0; j < kItems; ++j) {
+      if (chosen[j] >> lane & 1) out.indices[position + static_cast<uint32_t>(__popc(chosen[j] & below))] = index(j);
+      position += static_cast<uint32_t>(__popc(chosen[j]));
+    }
+  } else {
+#pragma unroll
+    for (int j = 0; j < kItems; ++j) {
+      if (chosen[j] >> lane & 1) out.Put(static_cast<int>(position + __popc(chosen[j] & below)), index(j));
+      position += static_cast<uint32_t>(__popc(chosen[j]));
+    }
   }
   for (int i = static_cast<int>(total + threadIdx.x); i < p.k; i += kThreads) out.Put(i, -1);
   if (p.nan_counts && threadIdx.x == 0) p.nan_counts[row] = static_cast<int32_t>(nans);
@@ -88,10 +96,10 @@ const char* Launch(const Params& p, int rows, cudaStream_t stream) {
 const char* LaunchRows(const Params& p, int rows, int tuning, cudaStream_t stream) {
   const TopkTuning& t = kTopkTunings[tuning];
   switch (t.threads * 100 + t.items) {
+    case 12816:
+      return Launch<128, 16, 8>(p, rows, stream);
     case 12832:
       return Launch<128, 32, 5>(p, rows, stream);
-    case 25632:
-      return Launch<256, 32, 2>(p, rows, stream);
     case 12808:
       return Launch<128, 8, 8>(p, rows, stream);
     case 25608:
@@ -99,7 +107,7 @@ const char* LaunchRows(const Params& p, int rows, int tuning, cudaStream_t strea
     case 25612:
       return Launch<256, 12, 5>(p, rows, stream);
     case 25616:
-      return Launch<256, 16, 4>(p, rows, stream);
+      return Launch<256, 16, 5>(p, rows, stream);
     case 51208:
       return Launch<512, 8, 2>(p, rows, stream);
     case 51216:

@@ -82,10 +82,9 @@ __device__ __forceinline__ uint32_t BlockExclusive(uint32_t v, uint32_t* warp_to
   const uint32_t inclusive = WarpInclusive(v);
   if (lane == 31) warp_total[warp] = inclusive;
   __syncthreads();
-  const uint32_t w = WarpInclusive(lane < kThreads / 32 ? warp_total[lane] : 0);
-  *total = __shfl_sync(0xffffffffu, w, 31);
-  const uint32_t before = __shfl_sync(0xffffffffu, w, warp == 0 ? 0 : warp - 1);
-  return (warp == 0 ? 0 : before) + inclusive - v;
+  const uint32_t other = lane < kThreads / 32 ? warp_total[lane] : 0;
+  *total = __reduce_add_sync(0xffffffffu, other);
+  return __reduce_add_sync(0xffffffffu, lane < warp ? other : 0) + inclusive - v;
 }
 
 // After the histogram is complete and a barrier: finds the digit that holds the need-th largest, zeroes the histogram.

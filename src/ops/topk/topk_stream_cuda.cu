@@ -55,24 +55,20 @@ struct Team {
   }
 };
 
-// Appends this thread's scores that reach the bound; the order of the list does not matter.
-template <int kCount>
-__device__ __forceinline__ void Append(const float (&x)[kCount], const int32_t (&index)[kCount], float bound,
-                                       uint32_t capacity, uint32_t* keys, uint32_t* indices, uint32_t* count) {
-  uint32_t mine = 0;
-#pragma unroll
-  for (int e = 0; e < kCount; ++e) mine += x[e] >= bound;
-  if (!__any_sync(0xffffffffu, mine)) return;
-  const uint32_t inclusive = WarpInclusive(mine);
-  uint32_t at = 0;
-  if ((threadIdx.x & 31) == 31) at = atomicAdd(count, inclusive);
-  at = __shfl_sync(0xffffffffu, at, 31) + inclusive - mine;
-#pragma unroll
-  for (int e = 0; e < kCount; ++e)
-    if (x[e] >= bound) {
-      if (at < capacity) keys[at] = ScoreKey(x[e]), indices[at] = static_cast<uint32_t>(index[e]);
-      ++at;
-    }
+// Appends the entries at(e) of `scores` whose bit e is set in hits; the order of the list does not matter. The score is read
+// again, from L1: a loop over the few hits costs less than a predicated store per entry.
+template <class IndexAt>
+__device__ __forceinline__ void Append(uint32_t hits, const float* scores, const IndexAt& at, uint32_t capacity,
+                                       uint32_t* keys, uint32_t* indices, uint32_t* count) {
+  if (!__any_sync(0xffffffffu, hits != 0)) return;
+  const uint32_t mine = static_cast<uint32_t>(__popc(hits)), inclusive = WarpInclusive(mine);
+  uint32_t place = 0;
+  if ((threadIdx.x & 31) == 31) place = atomicAdd(count, inclusive);
+  place = __shfl_sync(0xffffffffu, place, 31) + inclusive - mine;
+  for (; hits != 0 && place < capacity; hits &= hits - 1, ++place) {
+    const int32_t i = at(__ffs(static_cast<int>(hits)) - 1);
+    keys[place] = ScoreKey(__ldg(scores + i)), indices[place] = static_cast<uint32_t>(i);
+  }
 }
 
 template <int kThreads, bool kCluster>
@@ -213,29 +209,32 @@ __global__ __launch_bounds__(kThreads, kBlocks) void TopkStream(const Params p, 
     const float absent = FromBits(kCanonicalNan);
     uint32_t nans = 0;
     for (int32_t v = t; v - (t & 31) < quads; v += kThreads * kUnroll) {
-      float x[4 * kUnroll];
-      int32_t at[4 * kUnroll];
+      float4 x[kUnroll];
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u)
+        x[u] = v + u * kThreads < quads ? __ldg(body + v + u * kThreads) : make_float4(absent, absent, absent, absent);
+      uint32_t hits = 0;
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
-        const int32_t q = v + u * kThreads;
-        const float4 four = q < quads ? __ldg(body + q) : make_float4(absent, absent, absent, absent);
-        x[4 * u] = four.x, x[4 * u + 1] = four.y, x[4 * u + 2] = four.z, x[4 * u + 3] = four.w;
-#pragma unroll
-        for (int e = 0; e < 4; ++e) at[4 * u + e] = begin + head + 4 * q + e;
+        hits |= x[u].x >= bound ? 1u << (4 * u) : 0u;
+        hits |= x[u].y >= bound ? 2u << (4 * u) : 0u;
+        hits |= x[u].z >= bound ? 4u << (4 * u) : 0u;
+        hits |= x[u].w >= bound ? 8u << (4 * u) : 0u;
       }
       if (p.nan_counts) {
 #pragma unroll
-        for (int e = 0; e < 4 * kUnroll; ++e) nans += at[e] < begin + head + 4 * quads && IsNan(x[e]);
+        for (int u = 0; u < kUnroll; ++u)
+          if (v + u * kThreads < quads) nans += IsNan(x[u].x) + IsNan(x[u].y) + IsNan(x[u].z) + IsNan(x[u].w);
       }
-      Append(x, at, bound, kCapacity, keys, indices, &s.count);
+      const auto at = [&](int e) { return begin + head + 4 * (v + (e >> 2) * kThreads) + (e & 3); };
+      Append(hits, extent.scores, at, kCapacity, keys, indices, &s.count);
     }
     const int32_t rest = size - 4 * quads;  // before and after the aligned body
     if (t < 32) {
       const int32_t i = t < head ? t : t + 4 * quads;
-      const float x[1] = {t < rest ? mine[i] : absent};
-      const int32_t at[1] = {begin + i};
-      nans += t < rest && IsNan(x[0]);
-      Append(x, at, bound, kCapacity, keys, indices, &s.count);
+      const float x = t < rest ? mine[i] : absent;
+      nans += t < rest && IsNan(x);
+      Append(x >= bound, extent.scores, [&](int) { return begin + i; }, kCapacity, keys, indices, &s.count);
     }
     if (p.nan_counts) {
       nans = __reduce_add_sync(0xffffffffu, nans);
@@ -356,6 +355,8 @@ const char* LaunchStream(const Params& p, int rows, int tuning, cudaStream_t str
   const TopkTuning& t = kTopkTunings[tuning];
   const int key = t.threads * 10000 + t.items * 100 + t.samples;
   if (t.cluster == 1) switch (key) {
+      case 1281608:
+        return Launch<128, 16, 8, 8, false>(p, rows, 1, stream);
       case 2560804:
         return Launch<256, 8, 4, 4, false>(p, rows, 1, stream);
       case 2561608:

@@ -35,9 +35,10 @@ inline constexpr TopkTuning kTopkTunings[] = {
     {TopkKind::kStream, 512, 16, 16, 8},   // 15
     {TopkKind::kStream, 512, 16, 16, 16},  // 16
     {TopkKind::kRows, 128, 32, 0, 1},      // 17
-    {TopkKind::kRows, 256, 32, 0, 1},      // 18
+    {TopkKind::kRows, 128, 16, 0, 1},      // 18
     {TopkKind::kStream, 256, 8, 4, 1},     // 19
     {TopkKind::kStream, 256, 16, 8, 1},    // 20
+    {TopkKind::kStream, 128, 16, 8, 1},    // 21
 };
 inline constexpr int kTopkTuningCount = static_cast<int>(sizeof(kTopkTunings) / sizeof(kTopkTunings[0]));
 // Longest part of a row one block of kStream can order: its map of chosen places is 16 KB.
@@ -57,15 +58,14 @@ constexpr int TopkPick(int64_t rows, int64_t n, int64_t k, int sm_count, bool cl
   if (n <= 4096) return rows < sm_count ? 4 : 3;
   if (n <= 8192 && rows < sm_count) return 6;
   if (n <= 8192 && 4 * k >= n) return 5;
-  if (n > 262144) return !clusters ? 10 : rows * 8 > sm_count ? 15 : 16;
-  if (!clusters || rows > sm_count || n <= 16384) {
-    if (n > 49152) return 10;
-    return k <= 1024 && n <= 32768 ? 7 : k <= 2560 ? 8 : 9;
+  if (n > 262144) return !clusters ? 10 : rows * 16 > sm_count ? 15 : 16;
+  if (clusters && n > 16384) {  // few rows: as many blocks for each as fit the device at once
+    if (rows * 8 <= sm_count) return 13;
+    if (rows * 4 <= sm_count) return 12;
+    if (rows * 2 <= sm_count) return 11;
   }
-  if (rows * 2 > sm_count) return 11;
-  if (rows * 4 > sm_count) return 12;
-  if (rows * 8 > sm_count) return 13;
-  return 14;
+  if (n > 49152) return k <= 2560 && n <= 131072 ? 9 : 10;
+  return k <= 1024 && n <= 32768 ? 19 : k <= 2560 ? 8 : 9;
 }
 
 }  // namespace samebits
