@@ -25,6 +25,7 @@ struct Trial {
   std::unique_ptr<SiteDigests> sites = std::make_unique<SiteDigests>(kOwner);
   std::vector<Digest128> kv_rows;  // [layers * computed positions], read back through the page table
   std::vector<OutputToken> tokens;
+  size_t prompt_tokens = 0;
   EngineStats stats;
 };
 
@@ -72,6 +73,7 @@ class Prover {
     for (const Request& mate : setup.mates_before) SB_RETURN_IF_ERROR(engine->Submit(mate).status());
     Request request;
     request.prompt = setup.prompt.empty() ? options_.prompt : setup.prompt;
+    trial.prompt_tokens = request.prompt.size();
     request.max_tokens = setup.max_tokens >= 0 ? setup.max_tokens : options_.max_tokens;
     request.sampling = options_.sampling;
     request.stop_at_eos = false;
@@ -365,7 +367,7 @@ Status Explain(Prover* prover, Setup baseline_setup, Setup other_setup, Conditio
     int64_t count = 0;
     for (const auto& [position, values] : rows) {
       const auto at = other->second.find(position);
-      if (at == other->second.end()) continue;
+      if (at == other->second.end() || static_cast<size_t>(position) >= result->same_inputs) continue;
       for (size_t i = 0; i < std::min(values.size(), at->second.size()); ++i) {
         const double d = std::fabs(double{values[i]} - double{at->second[i]});
         point.max_abs = std::max(point.max_abs, d);
@@ -385,9 +387,16 @@ Status Explain(Prover* prover, Setup baseline_setup, Setup other_setup, Conditio
   return Ok();
 }
 
+// Positions whose input token is the same in both runs: up to the first token drawn differently.
+size_t SameInputs(const Trial& a, const Trial& b) {
+  for (size_t i = 0; i < std::min(a.tokens.size(), b.tokens.size()); ++i)
+    if (a.tokens[i].id != b.tokens[i].id) return a.prompt_tokens + i;
+  return SIZE_MAX;
+}
+
 // Compares one run with the baseline into `result`; true if they differ.
 bool Compare(const Trial& baseline, const Trial& other, int layers, ConditionResult* result) {
-  SiteComparison sites = CompareSites(*baseline.sites, *other.sites);
+  SiteComparison sites = CompareSites(*baseline.sites, *other.sites, SameInputs(baseline, other));
   bool kv_differs = false;
   result->rows_compared += sites.compared;
   result->kv_rows_compared += SameKv(baseline, other, layers, &kv_differs);
@@ -402,6 +411,7 @@ bool Compare(const Trial& baseline, const Trial& other, int layers, ConditionRes
                        : kv_differs  ? "KV rows in the cache"
                                      : "tokens or logprobs";
   result->first_position = sites.first_position;
+  result->same_inputs = SameInputs(baseline, other);
   result->cause = sites.differs ? CauseOf(sites)
                   : kv_differs  ? "the pages hold other bytes than were written"
                                 : "equal logits gave other output";

@@ -42,7 +42,8 @@ struct ConditionResult {
   // On a difference:
   std::string first_site;  // "layer 0 topk"
   int32_t first_position = 0;
-  std::string cause;  // one sentence
+  size_t same_inputs = SIZE_MAX;  // positions before the first token drawn differently: only these are compared
+  std::string cause;              // one sentence
   SiteComparison sites;
   std::vector<GrowthPoint> growth;
   std::vector<std::pair<int32_t, std::pair<float, float>>>

@@ -47,7 +47,7 @@ void SiteDigests::Void(int32_t first_position) {
     for (size_t p = static_cast<size_t>(first_position); p < rows.size(); ++p) rows[p].seen = false;
 }
 
-SiteComparison CompareSites(const SiteDigests& baseline, const SiteDigests& other) {
+SiteComparison CompareSites(const SiteDigests& baseline, const SiteDigests& other, size_t limit) {
   SiteComparison result;
   static const std::vector<SiteDigests::Row> kNone;
   auto keys = baseline.rows();
@@ -57,7 +57,7 @@ SiteComparison CompareSites(const SiteDigests& baseline, const SiteDigests& othe
     const auto& a = a_at == baseline.rows().end() ? kNone : a_at->second;
     const auto& b = b_at == other.rows().end() ? kNone : b_at->second;
     auto& [compared, differing] = result.sites[key];
-    for (size_t p = 0; p < std::max(a.size(), b.size()); ++p) {
+    for (size_t p = 0; p < std::min(limit, std::max(a.size(), b.size())); ++p) {
       const bool in_a = p < a.size() && a[p].seen, in_b = p < b.size() && b[p].seen;
       if (in_a != in_b) ++result.only_one;
       if (!in_a || !in_b) continue;

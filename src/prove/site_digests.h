@@ -2,6 +2,8 @@
 // stood in a batch, or how often it was computed, does not show.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -48,7 +50,8 @@ struct SiteComparison {
   // Per key: rows compared and rows that differ, for the heat map.
   std::map<SiteDigests::Key, std::pair<int64_t, int64_t>> sites;
 };
-SiteComparison CompareSites(const SiteDigests& baseline, const SiteDigests& other);
+// Positions from `limit` on have other input tokens (a different token was drawn before) and are left out.
+SiteComparison CompareSites(const SiteDigests& baseline, const SiteDigests& other, size_t limit = SIZE_MAX);
 
 // Values of chosen sites, kept only when a difference is to be shown.
 class SiteValues : public ProbeSink {
