@@ -72,8 +72,9 @@ void Count(const void* data, int64_t n, const SpecialBits& bits, int64_t counts[
   const unsigned char* p = static_cast<const unsigned char*>(data);
   const T sign = static_cast<T>(bits.sign), largest = static_cast<T>(bits.largest);
   const T infinity = static_cast<T>(bits.infinity);
-  for (int64_t begin = 0; begin < n; begin += 255) {
-    const int64_t end = begin + 255 < n ? begin + 255 : n;
+  constexpr int64_t kPiece = sizeof(T) == 1 ? 192 : sizeof(T) == 2 ? 32768 : 1 << 30;
+  for (int64_t begin = 0; begin < n; begin += kPiece) {
+    const int64_t end = begin + kPiece < n ? begin + kPiece : n;
     T above = 0, inf = 0, zero = 0;
     for (int64_t i = begin; i < end; ++i) {
       T x;

@@ -13,7 +13,9 @@ using Kind = PickleNode::Kind;
 
 constexpr uint64_t kMaxPickle = uint64_t{256} << 20;
 constexpr int kMaxDepth = 64;
-constexpr int64_t kMaxVisits = 1'000'000;
+constexpr int64_t kMaxVisits = 300'000;
+// Longer lists of plain numbers become one value that gives their length.
+constexpr size_t kListedNumbers = 64;
 constexpr uint64_t kMaxGathered = uint64_t{4} << 30;
 
 std::string ValueText(const PickleNode& n) {
@@ -63,6 +65,15 @@ class Flattener {
         }
         return Ok();
       case Kind::kSequence:
+        if (n.children.size() > kListedNumbers) {
+          visits_ += static_cast<int64_t>(n.children.size() / 8);
+          bool plain = true;
+          for (const uint32_t c : n.children) plain = plain && pickle_.nodes[c].kind <= Kind::kBytes;
+          if (plain) {
+            out_.values.emplace(name, std::to_string(n.children.size()) + " plain values");
+            return Ok();
+          }
+        }
         for (size_t i = 0; i < n.children.size(); ++i)
           SB_RETURN_IF_ERROR(Walk(n.children[i], Below(name, std::to_string(i)), depth + 1));
         return Ok();

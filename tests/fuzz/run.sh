@@ -12,6 +12,7 @@ for program in "$build"/*_fuzz; do
   mkdir -p "$build/corpus/$name"
   seeds=()
   [ -d "$here/seeds/$name" ] && seeds=("$here/seeds/$name")
+  case $name in safetensors | tensor_file) seeds+=("$here/../data") ;; esac
   if "$program" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=3000 -max_len=65536 \
     -artifact_prefix="$build/crash/$name-" "$build/corpus/$name" "${seeds[@]}" > "$build/$name-fuzz.log" 2>&1; then
     echo "$name: $(grep -E '^Done' "$build/$name-fuzz.log")"
