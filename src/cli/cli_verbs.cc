@@ -14,9 +14,13 @@ namespace samebits {
 #else
 #define SB_ENGINE_VERBS(V)
 #endif
-#define SB_FORENSICS_VERBS(V)                            \
-  V(inspect, "list the tensors of a file or checkpoint") \
-  V(diff, "compare two runs or files tensor by tensor, with every metric")
+#define SB_FORENSICS_VERBS(V)                                              \
+  V(inspect, "list the tensors of a file or checkpoint")                   \
+  V(show, "list what a recording or tensor file holds")                    \
+  V(diff, "compare two runs or files tensor by tensor, with every metric") \
+  V(first, "find where two runs part: inputs the same, output not")        \
+  V(explain, "say why they part, with evidence and what would refute it")  \
+  V(plan, "what to record next, also for other engines' dumpers")
 
 #define SB_DECLARE(name, text) int Verb_##name(int argc, char** argv);
 SB_ENGINE_VERBS(SB_DECLARE)

@@ -22,15 +22,6 @@ struct Filter {
   bool KeepsAll() const { return !name && options->layers.empty() && options->steps.empty() && options->ranks.empty(); }
 };
 
-bool IsIndexSite(const SourceItem& item) {
-  if (!IsInteger(item.dtype) || item.dtype == DType::kBool || item.shape.empty()) return false;
-  const auto site = SiteFromName(item.site);
-  if (site) return InfoOf(*site).kind != SiteKind::kToken;
-  for (const char* word : {"topk", "index", "indices", "pagetable", "page_table", "expert", "sorted"})
-    if (item.site.find(word) != std::string::npos) return true;
-  return false;
-}
-
 void CompareByDigest(const TensorSource& left, const TensorSource& right, TensorDiff* out) {
   const TraceRecord &a = *out->item.record, &b = *out->right.record;
   out->by_digest = true;
@@ -86,7 +77,7 @@ Status ComparePair(TensorSource& left, TensorSource& right, const DiffOptions& o
         out->outside = OutsideTolerance(policy, a.tensor, b.tensor, out->comparison);
         if (status == CompareStatus::kDifferent && out->outside == 0) out->verdict = DiffVerdict::kWithinTolerance;
       }
-      if (IsIndexSite(out->item) && (options.details || policy.kind == PolicyKind::kSet)) {
+      if (IsIndexItem(out->item) && (options.details || policy.kind == PolicyKind::kSet)) {
         out->sets = CompareIndexSets(a.tensor, b.tensor);
         if (out->sets->same_sets()) out->verdict = DiffVerdict::kSameSet;
       }
@@ -129,6 +120,15 @@ void Count(const TensorDiff& d, DiffSums* sums) {
 
 }  // namespace
 
+bool IsIndexItem(const SourceItem& item) {
+  if (!IsInteger(item.dtype) || item.dtype == DType::kBool || item.shape.empty()) return false;
+  const auto site = SiteFromName(item.site);
+  if (site) return InfoOf(*site).kind != SiteKind::kToken;
+  for (const char* word : {"topk", "index", "indices", "pagetable", "page_table", "expert", "sorted"})
+    if (item.site.find(word) != std::string::npos) return true;
+  return false;
+}
+
 const char* DiffVerdictName(DiffVerdict verdict) {
   constexpr const char* kNames[] = {"IDENTICAL",  "EQUAL_VALUES", "WITHIN_TOLERANCE", "SAME_SET",
                                     "ORDER_ONLY", "DIVERGENT",    "SHAPE_MISMATCH",   "DTYPE_MISMATCH",
@@ -170,7 +170,7 @@ Result<DiffSums> DiffSources(TensorSource& left, TensorSource& right, const Diff
     if (it == index.end() || used[it->second]) return false;
     return *j = it->second, true;
   };
-  const bool lines_only = filter.KeepsAll();
+  const bool lines_only = filter.KeepsAll() && !options.visit_identical;
   for (size_t i = 0; i < left.size(); ++i) {
     size_t j = 0;
     const bool both = find(i, &j);

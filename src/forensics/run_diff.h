@@ -64,8 +64,9 @@ struct DiffOptions {
   PolicyTable policies;
   std::string filter;  // regular expression searched in the name; empty: everything
   std::vector<std::pair<int64_t, int64_t>> layers, steps, ranks;
-  bool details = true;  // patterns and sets of differing tensors
-  bool quiet = false;   // no progress
+  bool details = true;           // patterns and sets of differing tensors
+  bool quiet = false;            // no progress
+  bool visit_identical = false;  // also items whose index lines alone show that they are equal
 };
 
 using DiffVisitor = std::function<Status(const TensorDiff& diff, TensorSource& left, TensorSource& right)>;
@@ -73,6 +74,8 @@ using DiffVisitor = std::function<Status(const TensorDiff& diff, TensorSource& l
 Result<DiffSums> DiffSources(TensorSource& left, TensorSource& right, const DiffOptions& options,
                              const DiffVisitor& visit);
 
+// Integer tensors whose rows are lists of ids, by site or name.
+bool IsIndexItem(const SourceItem& item);
 bool InRanges(const std::vector<std::pair<int64_t, int64_t>>& ranges, int64_t value);
 
 }  // namespace samebits

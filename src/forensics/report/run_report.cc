@@ -60,6 +60,28 @@ void RunReportBuilder::Add(const TensorDiff& d, TensorSource& a, TensorSource& b
   run_.origins.push_back(std::move(origin));
 }
 
+void RunReportBuilder::SetOrigins(const Located& located, const Explanation& explanation, TensorSource& a,
+                                  TensorSource& b) {
+  run_.origins.clear();
+  for (const Finding& f : explanation.findings) {
+    if (f.at.empty() || f.verdict == "IDENTICAL") continue;
+    OriginDetail o;
+    o.title = f.at, o.verdict = f.verdict, o.sentence = f.sentence, o.evidence = f.evidence, o.refute = f.refute;
+    for (const TensorDiff& d : located.differing) {
+      if (d.item.name != f.at) continue;
+      o.window = DiffWindow(d, a, b, 4);
+      o.has_histogram = !d.by_digest && IsFloat(d.item.dtype) && d.comparison.stats.elements > 0;
+      std::copy(d.comparison.stats.ulp_histogram, d.comparison.stats.ulp_histogram + kUlpBuckets, o.ulp_histogram);
+      break;
+    }
+    run_.origins.push_back(std::move(o));
+  }
+  if (run_.origins.empty()) return;
+  const OriginDetail& first = run_.origins.front();
+  headline_ = "The runs part at " + first.title + ": " + first.sentence + ".";
+  if (run_.origins.size() > 1) headline_ += Format(" %zu more places are explained below.", run_.origins.size() - 1);
+}
+
 RunComparison RunReportBuilder::Finish(const DiffSums& s, const PolicyTable& policies, int exit_code) {
   run_.exit_code = exit_code;
   const auto n = [](int64_t x) { return static_cast<long long>(x); };
@@ -71,6 +93,7 @@ RunComparison RunReportBuilder::Finish(const DiffSums& s, const PolicyTable& pol
   } else {
     run_.verdict = "The two runs could not be compared.";
   }
+  if (!headline_.empty() && exit_code != 0) run_.verdict = headline_;
   run_.facts.push_back("policy: " + policies.standard().Text());
   if (!table_.rows.empty()) run_.tables.push_back(std::move(table_));
   for (const std::string& line : Split(DiffClosing(s, policies), '\n'))
