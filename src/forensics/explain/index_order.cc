@@ -43,7 +43,7 @@ void AddAttention(const ExplainInput& in, Finding* f) {
     AttentionRef(args, rule);
     return true;
   };
-  Tensor a(qt.dtype, {tokens, dim}), b(qt.dtype, {tokens, dim});
+  Tensor a(DType::kF32, {tokens, dim}), b(DType::kF32, {tokens, dim});  // unrounded: a narrow store may hide it
   if (!run(in.a.tensor, {}, &a) || !run(in.b.tensor, {}, &b)) return;
   const bool canonical = SameBits(a.ref(), b.ref());
   AttentionRule in_order;
