@@ -27,7 +27,7 @@ class RecordingSource : public TensorSource {
   Result<LoadedTensor> Load(size_t i) override {
     SB_ASSIGN(const TraceRecord r, reader_.Record(i));
     SB_ASSIGN(TraceTensor t, reader_.Data(r));
-    return LoadedTensor{t.shard, t.tensor};
+    return LoadedTensor{t.tensor, t.shard};
   }
   bool SameLine(size_t i, const TensorSource& other, size_t j) const override {
     const TraceReader* o = other.recording();

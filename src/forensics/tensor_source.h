@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "store/tensor_file.h"
 #include "trace/trace_reader.h"
 
 namespace samebits {
@@ -26,11 +27,6 @@ struct SourceItem {
   bool has_data = false;
   // Recordings only.
   std::optional<TraceRecord> record;
-};
-
-struct LoadedTensor {
-  std::shared_ptr<const void> holder;
-  TensorRef tensor;
 };
 
 class TensorSource {
