@@ -36,6 +36,9 @@ struct SampleResult {
 Status CheckSample(const SampleParams& params);
 SampleResult Sample(const float* logits, int64_t vocab, int64_t vocab_limit, const SampleParams& params,
                     uint64_t position, uint64_t draw);
+// The same with given random bits instead of Philox: tests ask for both ends.
+SampleResult SampleWith(const float* logits, int64_t vocab, int64_t vocab_limit, const SampleParams& params,
+                        uint64_t random);
 
 // Integer weight of a logit (rule above); max_logit is the largest of the row.
 SB_HD uint64_t SampleWeight(float logit, float max_logit, float inverse_temperature_log2e) {

@@ -37,6 +37,12 @@ size_t TopPKeep(const uint64_t* weights, size_t count, double top_p) {
 
 SampleResult Sample(const float* logits, int64_t vocab, int64_t vocab_limit, const SampleParams& params,
                     uint64_t position, uint64_t draw) {
+  const Philox4 random = Philox4x32(params.seed, position, draw);
+  return SampleWith(logits, vocab, vocab_limit, params, static_cast<uint64_t>(random.v[1]) << 32 | random.v[0]);
+}
+
+SampleResult SampleWith(const float* logits, int64_t vocab, int64_t vocab_limit, const SampleParams& params,
+                        uint64_t random) {
   const int64_t n = std::min(vocab, vocab_limit);
   SampleResult result;
   uint64_t best = 0;
@@ -63,9 +69,7 @@ SampleResult Sample(const float* logits, int64_t vocab, int64_t vocab_limit, con
   const size_t kept = params.top_p < 1.0 ? TopPKeep(weights.data(), weights.size(), params.top_p) : weights.size();
   uint64_t total = 0;
   for (size_t i = 0; i < kept; ++i) total += weights[i];
-  const Philox4 random = Philox4x32(params.seed, position, draw);
-  const uint64_t r64 = static_cast<uint64_t>(random.v[1]) << 32 | random.v[0];
-  const uint64_t r = static_cast<uint64_t>((static_cast<unsigned __int128>(r64) * total) >> 64);
+  const uint64_t r = static_cast<uint64_t>((static_cast<unsigned __int128>(random) * total) >> 64);
   uint64_t prefix = 0;
   for (size_t i = 0; i < kept; ++i) {
     prefix += weights[i];
