@@ -5,7 +5,7 @@
 # JOBS=N limits the build.
 
 JOBS ?= $(shell nproc)
-BUILD = cmake --preset $(1) $(if $(VERBOSE),,> build/configure-$(1).log) && ninja -C build/$(1) -j $(JOBS)
+BUILD = cmake --preset $(1) $(if $(VERBOSE),,> build/configure-$(1).log) && ninja -C build/$(1) -j $(JOBS) $(2)
 
 .PHONY: prove test build deps forensics cuda gpu-test gpu-bench asan fuzz lint format clean
 
@@ -39,13 +39,13 @@ gpu-bench:
 
 asan: deps
 	@mkdir -p build
-	@$(call BUILD,asan)
+	@$(call BUILD,asan,asan_tests)
 	@cd build/asan && ctest -j $(JOBS) --output-on-failure -L asan
 
 fuzz: deps
 	@mkdir -p build
 	@$(call BUILD,fuzz)
-	@tests/fuzz/run.sh build/fuzz
+	@tests/fuzz/run.sh build/fuzz $(or $(FUZZ_SECONDS),5)
 
 lint: deps
 	@tools/check_layers.py
@@ -54,7 +54,7 @@ lint: deps
 	@tools/check_tidy.sh
 
 format:
-	@git ls-files 'src/*.cc' 'src/*.h' 'tests/*.cc' 'tests/*.h' 'src/*.cu' 'src/*.cuh' | xargs clang-format-19 -i
+	@git ls-files 'src/*.cc' 'src/*.h' 'tests/*.cc' 'tests/*.h' 'src/*.cu' 'src/*.cuh' 'bench/*.cc' | xargs clang-format-19 -i
 
 clean:
 	rm -rf build

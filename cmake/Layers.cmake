@@ -42,7 +42,12 @@ function(sb_layer name)
   endforeach()
 endfunction()
 
-# sb_test(FILE LIBS...): one GoogleTest program per *_test.cc, one ctest entry of the same name.
+# The layers whose tests also run under AddressSanitizer: the parsers and the CPU ops. `asan_tests` builds just these.
+set(SB_ASAN_LAYERS base numerics tensor store tokenizer trace forensics ops)
+add_custom_target(asan_tests)
+
+# sb_test(FILE LIBS...): one GoogleTest program per *_test.cc, one ctest entry of the same name. The time limit is there
+# so that a hang ends: it is many times what the slowest test needs on two busy cores.
 function(sb_test file)
   if(NOT SB_TESTS)
     return()
@@ -52,6 +57,13 @@ function(sb_test file)
   target_link_libraries(${stem} PRIVATE ${ARGN} GTest::gtest GTest::gtest_main)
   target_compile_definitions(${stem} PRIVATE SB_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   add_test(NAME ${stem} COMMAND ${stem})
+  set_tests_properties(${stem} PROPERTIES TIMEOUT 900)
+  cmake_path(RELATIVE_PATH file BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/src OUTPUT_VARIABLE relative)
+  string(REGEX REPLACE "/.*" "" layer "${relative}")
+  if(layer IN_LIST SB_ASAN_LAYERS)
+    set_tests_properties(${stem} PROPERTIES LABELS asan)
+    add_dependencies(asan_tests ${stem})
+  endif()
 endfunction()
 
 # sb_simd(TARGET FILE...): compiles each FILE (named *_simd.cc) once per instruction set into TARGET. The file defines

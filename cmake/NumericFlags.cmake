@@ -9,8 +9,10 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(SB_ISA_FLAGS_scalar -DSB_ISA=scalar -DSB_ISA_SCALAR=1)
   set(SB_ISA_FLAGS_avx2 -DSB_ISA=avx2 -DSB_ISA_AVX2=1 -mavx2 -mfma -mf16c)
   set(SB_ISA_FLAGS_avx512 -DSB_ISA=avx512 -DSB_ISA_AVX512=1 -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq
-                          -mavx512vl -mprefer-vector-width=512
-                          -Wno-maybe-uninitialized -Wno-uninitialized)  # g++ 12 warns inside its own intrinsics (PR 105593)
+                          -mavx512vl -mprefer-vector-width=512)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # g++ 12 warns inside its own intrinsics (PR 105593)
+    list(APPEND SB_ISA_FLAGS_avx512 -Wno-maybe-uninitialized -Wno-uninitialized)
+  endif()
   add_compile_definitions(SB_HAVE_AVX2=1 SB_HAVE_AVX512=1)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   set(SB_ISAS scalar neon)
