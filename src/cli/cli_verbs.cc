@@ -7,6 +7,7 @@ namespace samebits {
 #define SB_ENGINE_VERBS(V)                                                          \
   V(prove, "one request under every condition that must not change a bit")          \
   V(generate, "prompts in, text out, streaming")                                    \
+  V(record, "run a request and keep what every site saw")                           \
   V(score, "logits and the values at any site for given token ids")                 \
   V(repro, "minimal reproducers: a naive kernel beside ours, one line a run")       \
   V(manifest, "op, kernel, plan, contract and proof on this machine; fails closed") \
