@@ -36,9 +36,11 @@ struct SampleResult {
 Status CheckSample(const SampleParams& params);
 SampleResult Sample(const float* logits, int64_t vocab, int64_t vocab_limit, const SampleParams& params,
                     uint64_t position, uint64_t draw);
-// The same with given random bits instead of Philox: tests ask for both ends.
+// The same with given random bits instead of Philox: tests ask for both ends. SampleRef sorts the whole row.
 SampleResult SampleWith(const float* logits, int64_t vocab, int64_t vocab_limit, const SampleParams& params,
                         uint64_t random);
+SampleResult SampleRef(const float* logits, int64_t vocab, int64_t vocab_limit, const SampleParams& params,
+                       uint64_t random);
 
 // Integer weight of a logit (rule above); max_logit is the largest of the row.
 SB_HD uint64_t SampleWeight(float logit, float max_logit, float inverse_temperature_log2e) {
@@ -55,6 +57,13 @@ SB_HD uint64_t SampleWeight(float logit, float max_logit, float inverse_temperat
 SB_HD float SampleInverseTemperature(float temperature) {
   const float inverse = Div(kLog2e, temperature);
   return inverse < 0x1p100f ? inverse : 0x1p100f;
+}
+
+// The least prefix sum that top-p keeps: ceil(total * p), exactly; 0 < p <= 1.
+uint64_t TopPThreshold(uint64_t total, double top_p);
+// The place in [0, total) that random bits pick.
+inline uint64_t SamplePlace(uint64_t random, uint64_t total) {
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(random) * total) >> 64);
 }
 
 // How many of the weights (best first) top-p keeps: the shortest prefix with sum >= p * total, at least one. Exact.

@@ -1,4 +1,4 @@
-// Sampling has one implementation: integers and a sort, the same on every machine.
+// The meaning of sampling: integers and a sort, the same on every machine.
 
 #include <algorithm>
 #include <bit>
@@ -18,16 +18,19 @@ unsigned __int128 Ceil(unsigned __int128 value, int right_shift) {
 
 }  // namespace
 
-size_t TopPKeep(const uint64_t* weights, size_t count, double top_p) {
-  uint64_t total = 0;
-  for (size_t i = 0; i < count; ++i) total += weights[i];
-  // p = mantissa * 2^-shift exactly (0 < p <= 1, so shift > 0); the threshold is ceil(total * p).
+uint64_t TopPThreshold(uint64_t total, double top_p) {
+  // p = mantissa * 2^-shift exactly (0 < p <= 1, so shift > 0).
   const uint64_t bits = std::bit_cast<uint64_t>(top_p);
   const int exponent = static_cast<int>(bits >> 52);
   const uint64_t mantissa = (bits & ((uint64_t{1} << 52) - 1)) | (exponent ? uint64_t{1} << 52 : 0);
   const int shift = 1075 - (exponent ? exponent : 1);
-  const unsigned __int128 threshold = Ceil(static_cast<unsigned __int128>(total) * mantissa, shift);
-  unsigned __int128 prefix = 0;
+  return static_cast<uint64_t>(Ceil(static_cast<unsigned __int128>(total) * mantissa, shift));
+}
+
+size_t TopPKeep(const uint64_t* weights, size_t count, double top_p) {
+  uint64_t total = 0, prefix = 0;
+  for (size_t i = 0; i < count; ++i) total += weights[i];
+  const uint64_t threshold = TopPThreshold(total, top_p);
   for (size_t i = 0; i < count; ++i) {
     prefix += weights[i];
     if (prefix >= threshold) return i + 1;
@@ -35,14 +38,8 @@ size_t TopPKeep(const uint64_t* weights, size_t count, double top_p) {
   return count;
 }
 
-SampleResult Sample(const float* logits, int64_t vocab, int64_t vocab_limit, const SampleParams& params,
-                    uint64_t position, uint64_t draw) {
-  const Philox4 random = Philox4x32(params.seed, position, draw);
-  return SampleWith(logits, vocab, vocab_limit, params, static_cast<uint64_t>(random.v[1]) << 32 | random.v[0]);
-}
-
-SampleResult SampleWith(const float* logits, int64_t vocab, int64_t vocab_limit, const SampleParams& params,
-                        uint64_t random) {
+SampleResult SampleRef(const float* logits, int64_t vocab, int64_t vocab_limit, const SampleParams& params,
+                       uint64_t random) {
   const int64_t n = std::min(vocab, vocab_limit);
   SampleResult result;
   uint64_t best = 0;
@@ -69,7 +66,7 @@ SampleResult SampleWith(const float* logits, int64_t vocab, int64_t vocab_limit,
   const size_t kept = params.top_p < 1.0 ? TopPKeep(weights.data(), weights.size(), params.top_p) : weights.size();
   uint64_t total = 0;
   for (size_t i = 0; i < kept; ++i) total += weights[i];
-  const uint64_t r = static_cast<uint64_t>((static_cast<unsigned __int128>(random) * total) >> 64);
+  const uint64_t r = SamplePlace(random, total);
   uint64_t prefix = 0;
   for (size_t i = 0; i < kept; ++i) {
     prefix += weights[i];

@@ -85,6 +85,47 @@ TEST(Sample, LogprobsAreOfTheRawLogits) {
   EXPECT_NEAR(best[2].logprob, -2.4401897f, 1e-6);
 }
 
+// The same token as sorting the whole row: ties, masked and NaN logits, every filter, both ends of the random bits.
+TEST(Sample, TheFastPathDrawsWhatTheReferenceDraws) {
+  RandomInputs random(11);
+  for (const int64_t n : {1, 2, 255, 256, 257, 2304, 2305, 20000}) {
+    std::vector<float> logits = random.NormalF32(n, 2.0f);
+    for (float& x : logits) {
+      const uint64_t kind = random.Below(8);
+      x = kind == 0 ? -kInf : kind == 1 && n > 2 ? kNan : kind < 5 ? static_cast<float>(static_cast<int>(x)) : x;
+    }
+    for (const float temperature : {0.0f, 1e-9f, 0.3f, 1.0f, 50.0f})
+      for (const double top_p : {1.0, 0.999, 0.5, 1e-9})
+        for (const int32_t top_k : {0, 1, 40, 300}) {
+          const SampleParams params{.temperature = temperature, .top_p = top_p, .top_k = top_k};
+          for (int i = 0; i < 6; ++i) {
+            const uint64_t bits = i == 0 ? 0 : i == 1 ? ~0ull : uint64_t{random.Bits32()} << 32 | random.Bits32();
+            const SampleResult fast = SampleWith(logits.data(), n, n, params, bits);
+            const SampleResult slow = SampleRef(logits.data(), n, n, params, bits);
+            ASSERT_EQ(fast.token, slow.token) << n << " " << temperature << " " << top_p << " " << top_k;
+            ASSERT_EQ(fast.nan, slow.nan);
+          }
+        }
+  }
+}
+
+TEST(Sample, RowsOfOneInfinity) {
+  const float lowest[] = {-kInf, -kInf, -kInf};
+  for (const float t : {0.0f, 1.0f}) EXPECT_EQ(Sample(lowest, 3, 3, {.temperature = t}, 0, 0).token, 0);
+  EXPECT_EQ(Bits(LogSumExp(lowest, 3)), Bits(-kInf));
+  const float highest[] = {1, kInf, kInf};
+  for (uint64_t p = 0; p < 50; ++p) EXPECT_EQ(Sample(highest, 3, 3, {.temperature = 1}, p, 0).token, 1);
+  EXPECT_EQ(Sample(lowest, 3, 0, {}, 0, 0).token, -1);  // every id masked
+}
+
+// Negative control: comparing in doubles keeps another set.
+TEST(Sample, ARoundedThresholdIsCaught) {
+  const uint64_t half = uint64_t{1} << 53, w[] = {half, half, 2};  // the first is one short of half the sum
+  EXPECT_EQ(TopPKeep(w, 3, 0.5), 2u);
+  const double total = static_cast<double>(w[0] + w[1] + w[2]);
+  EXPECT_GE(static_cast<double>(w[0]), 0.5 * total);  // doubles would stop at one
+}
+
 TEST(Sample, ParametersOutOfRangeAreNamed) {
   EXPECT_NE(CheckSample({.temperature = -1}).text().find("temperature"), std::string::npos);
   EXPECT_NE(CheckSample({.temperature = kNan}).text().find("temperature"), std::string::npos);
