@@ -43,6 +43,26 @@ TEST(Elementwise, SwigluErrorAgainstFp64) {
   }
 }
 
+// Below -88.73 e^-x overflows, but the product is still a normal number.
+TEST(Elementwise, FarNegativeGatesKeepTheirValue) {
+  for (const float g : {-88.5f, -89.0f, -90.0f, -91.0f}) {
+    const double exact = double{g} * std::exp(double{g}) * 1024.0;
+    EXPECT_NEAR(SwigluValue(g, 1024.0f), exact, std::fabs(exact) * 64 * 0x1p-23) << g;
+  }
+}
+
+// Negative control: a silu stored in bf16 before the product is a second rounding, and shows.
+TEST(Elementwise, ASecondRoundingIsCaught) {
+  RandomInputs random(52);
+  int differ = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const float gate = random.Normal(), up = random.Normal();
+    const float broken = Mul(ToF32(RoundToBF16(Silu(gate))), up);
+    differ += RoundToBF16(broken).bits != RoundToBF16(SwigluValue(gate, up)).bits;
+  }
+  EXPECT_GT(differ, 100);
+}
+
 TEST(Elementwise, ShapesMustAgree) {
   std::vector<float> x(12);
   EXPECT_FALSE(

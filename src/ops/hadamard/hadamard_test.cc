@@ -37,6 +37,23 @@ TEST(Hadamard, NaturalOrderOnIntegers) {
   }
 }
 
+// Negative control: the same transform with the strides descending adds in another order.
+TEST(Hadamard, AnotherOrderOfStridesIsCaught) {
+  const int64_t n = 128;
+  RandomInputs random(43);
+  const std::vector<float> x = random.NormalF32(n);
+  std::vector<float> ascending = x, descending = x;
+  HadamardButterflies(ascending.data(), n);
+  for (int64_t stride = n / 2; stride > 0; stride /= 2)
+    for (int64_t i = 0; i < n; ++i)
+      if ((i & stride) == 0) {
+        const float a = descending[size_t(i)], b = descending[size_t(i + stride)];
+        descending[size_t(i)] = a + b, descending[size_t(i + stride)] = a - b;
+      }
+  for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(ascending[i], descending[i], 1e-4);
+  EXPECT_FALSE(SameBytes(ascending, descending));
+}
+
 TEST(Hadamard, OnlyPowersOfTwo) {
   std::vector<float> x(96);
   EXPECT_FALSE(CheckHadamard({View<const float>(x.data(), 1, 96), 48, View<float>(x.data(), 1, 96)}).ok());

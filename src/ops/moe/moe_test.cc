@@ -15,6 +15,24 @@ TEST(Moe, DispatchGroupsByExpertTokensAscending) {
   EXPECT_EQ(plan.row, (std::vector<int32_t>{0, 4, 2, 5, 1, 3}));
 }
 
+TEST(Moe, GatherCopiesRows) {
+  RandomInputs random(72);
+  const int64_t tokens = 30, rows = 77;
+  for (const int64_t n : {1, 33, 4096}) {
+    const std::vector<BF16> x = random.NormalBF16(tokens * n);
+    std::vector<int32_t> token(static_cast<size_t>(rows));
+    for (int32_t& t : token) t = static_cast<int32_t>(random.Below(tokens));
+    ForEachCpu([&](const CpuContext& context) {
+      std::vector<BF16> out = Poisoned<BF16>(rows * n);
+      ASSERT_TRUE(
+          GatherRows(context, {View<const BF16>(x.data(), tokens, n), token.data(), View<BF16>(out.data(), rows, n)})
+              .ok());
+      for (int64_t r = 0; r < rows; ++r)
+        ASSERT_EQ(std::memcmp(&out[size_t(r * n)], &x[size_t(token[size_t(r)] * n)], size_t(n) * sizeof(BF16)), 0);
+    });
+  }
+}
+
 TEST(Moe, CombineOnEveryBackendEqualsTheReference) {
   RandomInputs random(71);
   for (const int64_t n : {1, 16, 33, 192}) {

@@ -83,6 +83,28 @@ TEST(Route, BrokenRulesAreCaught) {
   EXPECT_FALSE(SameBytes(low.experts, high.experts));
 }
 
+TEST(Route, WithoutNormalisationWeightsAreScaledScores) {
+  RandomInputs random(63);
+  const std::vector<float> logits = random.NormalF32(64);
+  Routed got;
+  RouteArgs args = Args(logits, nullptr, 64, &got);
+  args.normalise = false;
+  RouteRef(args);
+  for (size_t j = 0; j < 8; ++j)
+    EXPECT_EQ(Bits(got.weights[j]), Bits(Mul(Sigmoid(logits[static_cast<size_t>(got.experts[j])]), 2.5f)));
+}
+
+// A NaN logit loses against every number, even a masked one; the site that made it is reported by the model.
+TEST(Route, NanIsNeverPreferred) {
+  std::vector<float> logits(64, -1.0f);
+  for (size_t e = 0; e < 64; e += 2) logits[e] = FromBits(0x7fc00000u);
+  Routed got;
+  RouteArgs args = Args(logits, nullptr, 64, &got);
+  args.n_group = 1, args.topk_group = 1;
+  RouteRef(args);
+  for (const int32_t e : got.experts) EXPECT_EQ(e % 2, 1);
+}
+
 TEST(Route, SqrtSoftplusKeepsSmallScores) {
   EXPECT_NEAR(RouteScoreOf(RouteScore::kSqrtSoftplus, -80.0f), 4.24835426e-18f, 1e-23);
   EXPECT_NEAR(RouteScoreOf(RouteScore::kSqrtSoftplus, 200.0f), 14.1421356f, 2e-5);
