@@ -1,5 +1,6 @@
 #include "store/digest.h"
 
+#include <bit>
 #include <cstring>
 #include <mutex>
 
@@ -35,8 +36,15 @@ const DigestKernels& Kernels() {
 
 Digest128 From(const uint64_t words[2]) { return Digest128{words[1], words[0]}; }
 
+void StoreU64(uint8_t* to, uint64_t v) {
+  if constexpr (std::endian::native == std::endian::big) v = __builtin_bswap64(v);
+  std::memcpy(to, &v, 8);
+}
+
 void PutU64(std::string* out, uint64_t v) {
-  for (int i = 0; i < 8; ++i) out->push_back(static_cast<char>(v >> (8 * i)));
+  uint8_t bytes[8];
+  StoreU64(bytes, v);
+  out->append(reinterpret_cast<const char*>(bytes), 8);
 }
 
 std::string Description(const char* kind, DType dtype, const Shape& shape) {
@@ -138,21 +146,17 @@ Digest128 HashStream::Digest() const {
   return From(out);
 }
 
+void Digest128::Store(uint8_t* to) const {
+  StoreU64(to, lo);
+  StoreU64(to + 8, hi);
+}
+
 Digest128 OrderedFromRows(DType dtype, const Shape& shape, const Digest128* rows, size_t count) {
-  HashStream stream;
-  stream.Update(Description("ordered", dtype, shape));
-  // Digests as little-endian low, high: the same bytes on every machine.
-  uint8_t chunk[64 * 16];
-  for (size_t r = 0; r < count;) {
-    size_t n = 0;
-    for (; n < 64 && r < count; ++n, ++r)
-      for (size_t i = 0; i < 8; ++i) {
-        chunk[n * 16 + i] = static_cast<uint8_t>(rows[r].lo >> (8 * i));
-        chunk[n * 16 + 8 + i] = static_cast<uint8_t>(rows[r].hi >> (8 * i));
-      }
-    stream.Update(chunk, n * 16);
-  }
-  return stream.Digest();
+  std::string text = Description("ordered", dtype, shape);
+  const size_t start = text.size();
+  text.resize(start + 16 * count);
+  for (size_t r = 0; r < count; ++r) rows[r].Store(reinterpret_cast<uint8_t*>(text.data()) + start + 16 * r);
+  return HashBytes(text.data(), text.size());
 }
 
 Digest128 OrderFreeFromRows(DType dtype, const Shape& shape, const Digest128* rows, size_t count) {
@@ -168,14 +172,22 @@ RowDigests DigestOf(const DigestRows& in, ThreadPool* pool) {
   RowDigests out;
   out.rows.resize(static_cast<size_t>(in.count));
   const char* data = static_cast<const char*>(in.data);
+  const bool dense = in.lens == nullptr && in.stride == in.cols;
+  const int64_t row_bytes = in.cols * static_cast<int64_t>(element);
   std::mutex mutex;
   const auto body = [&](int64_t begin, int64_t end) {
     SpecialCounts specials;
+    int64_t counted = begin;
     for (int64_t r = begin; r < end; ++r) {
       const int64_t n = in.lens ? in.lens[r] : in.cols;
       const char* row = data + static_cast<size_t>(r) * stride;
       out.rows[static_cast<size_t>(r)] = HashBytes(row, static_cast<size_t>(n) * element);
-      AddSpecials(in.dtype, row, n, &specials);  // the row is still in cache
+      if (!dense) AddSpecials(in.dtype, row, n, &specials);
+      if (dense && (r + 1 == end || (r + 1 - counted) * row_bytes >= 16384)) {
+        // Rows without gaps are counted a few at a time, while they are still in cache.
+        AddSpecials(in.dtype, data + static_cast<size_t>(counted) * stride, (r + 1 - counted) * in.cols, &specials);
+        counted = r + 1;
+      }
     }
     const std::lock_guard<std::mutex> lock(mutex);
     out.specials.nan += specials.nan, out.specials.inf += specials.inf, out.specials.neg_zero += specials.neg_zero;

@@ -29,6 +29,8 @@ struct Digest128 {
   friend auto operator<=>(const Digest128&, const Digest128&) = default;
   // 32 hex digits, most significant first, as xxhsum -H2 prints.
   std::string Hex() const;
+  // 16 bytes: low half, high half, each little-endian.
+  void Store(uint8_t* to) const;
   static bool FromHex(std::string_view hex, Digest128* out);
 };
 

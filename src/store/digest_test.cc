@@ -99,6 +99,23 @@ TEST(Digest, RowsWithStrideAndLengths) {
   EXPECT_NE(RowElementSets({other, DType::kI32, 2, 4, 4, nullptr})[1], sets[1]);
 }
 
+TEST(Digest, RowsByAnyNumberOfThreadsAreTheTensors) {
+  for (const int64_t cols : {1, 63, 2048, 40000})
+    for (const int64_t rows : {1, 7, 129}) {
+      std::vector<uint16_t> data(static_cast<size_t>(rows * cols));
+      for (size_t i = 0; i < data.size(); ++i)
+        data[i] = static_cast<uint16_t>(i * 40503u);  // all codes, also NaN and -0
+      const TensorDigests want = DigestTensor({DType::kBF16, {rows, cols}, data.data()}, false);
+      for (const int threads : {1, 2, 5}) {
+        ThreadPool pool(threads);
+        const RowDigests got = DigestOf({data.data(), DType::kBF16, rows, cols, cols, nullptr}, &pool);
+        EXPECT_EQ(got.ordered, want.ordered);
+        EXPECT_EQ(got.order_free, want.order_free);
+        EXPECT_EQ(got.specials, want.specials) << rows << " x " << cols;
+      }
+    }
+}
+
 TEST(Digest, SubByteAndEmpty) {
   const uint8_t f4[3] = {0x21, 0x43, 0x65}, shuffled[3] = {0x65, 0x21, 0x43};
   const auto a = DigestTensor({DType::kF4, {2, 3}, f4}, true), b = DigestTensor({DType::kF4, {2, 3}, shuffled}, true);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -55,38 +56,54 @@ class AppendFile {
 
 void PutDigest(AppendFile* file, const Digest128& d) {
   uint8_t bytes[16];
-  for (size_t i = 0; i < 8; ++i) {
-    bytes[i] = static_cast<uint8_t>(d.lo >> (8 * i));
-    bytes[8 + i] = static_cast<uint8_t>(d.hi >> (8 * i));
-  }
+  d.Store(bytes);
   file->Put(bytes, sizeof bytes);
 }
 
-std::string OwnerRuns(const RowOwner* owners, int64_t count) {
-  std::string out = "[";
-  for (int64_t r = 0; r < count;) {
-    int64_t n = 1;
-    while (r + n < count && owners[r + n].request == owners[r].request &&
-           owners[r + n].position == owners[r].position + n)
-      ++n;
-    out += Format("%s[%lld,%d,%lld]", out.size() > 1 ? "," : "", static_cast<long long>(owners[r].request),
-                  owners[r].position, static_cast<long long>(n));
-    r += n;
+// A line under construction. A decode step writes hundreds, so that printf would cost more than the hashes.
+class Line {
+ public:
+  Line& operator<<(std::string_view text) {
+    text_ += text;
+    return *this;
   }
-  return out + "]";
-}
+  Line& operator<<(int64_t v) {
+    char digits[24];
+    text_.append(digits, std::to_chars(digits, digits + sizeof digits, v).ptr);
+    return *this;
+  }
+  Line& operator<<(int v) { return *this << static_cast<int64_t>(v); }
+  // A JSON string. Our sites have plain names, imported ones may not.
+  Line& Quote(std::string_view text) {
+    for (const char c : text)
+      if (c < 0x20 || c == '"' || c == '\\' || c == 0x7f) return *this << Quoted(std::string(text));
+    return *this << "\"" << text << "\"";
+  }
+  // Runs [request, first position, count].
+  Line& OwnerRuns(const RowOwner* owners, int64_t count) {
+    for (int64_t r = 0, n; r < count; r += n) {
+      n = 1;
+      while (r + n < count && owners[r + n].request == owners[r].request &&
+             owners[r + n].position == owners[r].position + n)
+        ++n;
+      *this << (r ? ",[" : "[") << owners[r].request << "," << owners[r].position << "," << n << "]";
+    }
+    return *this;
+  }
+  // Runs [first, count] of lengths that grow by one, as causal rows do.
+  Line& LengthRuns(const int32_t* lens, int64_t count) {
+    for (int64_t r = 0, n; r < count; r += n) {
+      n = 1;
+      while (r + n < count && lens[r + n] == lens[r] + n) ++n;
+      *this << (r ? ",[" : "[") << lens[r] << "," << n << "]";
+    }
+    return *this;
+  }
+  const std::string& text() const { return text_; }
 
-// Runs [first, count] of lengths that grow by one, as causal rows do.
-std::string LengthRuns(const int32_t* lens, int64_t count) {
-  std::string out = "[";
-  for (int64_t r = 0; r < count;) {
-    int64_t n = 1;
-    while (r + n < count && lens[r + n] == lens[r] + n) ++n;
-    out += Format("%s[%d,%lld]", out.size() > 1 ? "," : "", lens[r], static_cast<long long>(n));
-    r += n;
-  }
-  return out + "]";
-}
+ private:
+  std::string text_;
+};
 
 // Finite doubles as the shortest text that never loses a bit; the others as strings, which JSON numbers cannot hold.
 std::string Number(double x) {
@@ -262,20 +279,19 @@ Status TraceWriter::Record(const Add& add) {
   const RowDigests digests = DigestOf(rows, s.options.pool);
   const Shape shape = rows.shape.empty() ? Shape{rows.count, rows.cols} : rows.shape;
   const int call = s.calls[{add.layer, add.site}]++;
-  std::string line =
-      Format("{\"type\":\"site\",\"step\":%lld,\"layer\":%d,\"site\":", static_cast<long long>(s.step), add.layer) +
-      Quoted(add.site) +
-      Format(",\"call\":%d,\"rank\":%d,\"dtype\":\"%s\",\"shape\":[", call, s.options.rank, DTypeName(rows.dtype));
-  for (size_t i = 0; i < shape.size(); ++i) line += (i ? "," : "") + std::to_string(shape[i]);
-  line += "]";
-  if (add.owners) line += ",\"owners\":" + OwnerRuns(add.owners, rows.count);
-  if (rows.lens) line += ",\"lens\":" + LengthRuns(rows.lens, rows.count);
-  line += ",\"ordered\":\"" + digests.ordered.Hex() + "\",\"order_free\":\"" + digests.order_free.Hex() + "\"";
+  Line line;
+  line << "{\"type\":\"site\",\"step\":" << s.step << ",\"layer\":" << add.layer << ",\"site\":";
+  line.Quote(add.site) << ",\"call\":" << call << ",\"rank\":" << s.options.rank;
+  line << ",\"dtype\":\"" << DTypeName(rows.dtype) << "\",\"shape\":[";
+  for (size_t i = 0; i < shape.size(); ++i) line << (i ? "," : "") << shape[i];
+  line << "]";
+  if (add.owners) (line << ",\"owners\":[").OwnerRuns(add.owners, rows.count) << "]";
+  if (rows.lens) (line << ",\"lens\":[").LengthRuns(rows.lens, rows.count) << "]";
   const bool sets = add.kind == SiteKind::kIndexList || add.kind == SiteKind::kExperts;
-  line += Format(",\"rows\":%lld,\"rows_at\":%lld%s,\"nan\":%lld,\"inf\":%lld,\"neg_zero\":%lld",
-                 static_cast<long long>(rows.count), static_cast<long long>(s.row_count), sets ? ",\"sets\":true" : "",
-                 static_cast<long long>(digests.specials.nan), static_cast<long long>(digests.specials.inf),
-                 static_cast<long long>(digests.specials.neg_zero));
+  line << ",\"ordered\":\"" << digests.ordered.Hex() << "\",\"order_free\":\"" << digests.order_free.Hex();
+  line << "\",\"rows\":" << rows.count << ",\"rows_at\":" << s.row_count << (sets ? ",\"sets\":true" : "");
+  line << ",\"nan\":" << digests.specials.nan << ",\"inf\":" << digests.specials.inf;
+  line << ",\"neg_zero\":" << digests.specials.neg_zero;
   for (const Digest128& d : digests.rows) PutDigest(&s.rows, d);
   s.row_count += rows.count;
   if (sets) {
@@ -284,15 +300,16 @@ Status TraceWriter::Record(const Add& add) {
   }
   if (s.options.level != TraceLevel::kDigest) {
     const TraceStats stats = StatsOf(rows);
-    line += ",\"min\":" + Number(stats.min) + ",\"max\":" + Number(stats.max) + ",\"mean\":" + Number(stats.mean) +
-            ",\"absmax\":" + Number(stats.absmax);
+    line << ",\"min\":" << Number(stats.min) << ",\"max\":" << Number(stats.max);
+    line << ",\"mean\":" << Number(stats.mean) << ",\"absmax\":" << Number(stats.absmax);
   }
   if (s.options.level == TraceLevel::kFull) {
     std::string file, tensor;
     SB_RETURN_IF_ERROR(s.Keep(add, shape, call, &file, &tensor));
-    if (!file.empty()) line += ",\"file\":" + Quoted(file) + ",\"tensor\":" + Quoted(tensor);
+    if (!file.empty()) (line << ",\"file\":").Quote(file) << ",\"tensor\":" << Quoted(tensor);
   }
-  s.lines.Put(line + "}\n");
+  line << "}\n";
+  s.lines.Put(line.text());
   ++s.records;
   return Ok();
 }
