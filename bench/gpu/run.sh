@@ -16,4 +16,5 @@ if ! python3 -c 'import torch; assert torch.cuda.is_available()' 2> /dev/null; t
   echo "The GPU benchmarks need Python with torch and a CUDA device; neither was found by: $(command -v python3)"
   exit 2
 fi
+python3 bench/gpu/gemm_bench.py "$build/samebits_cuda.so" || exit 1
 exec python3 bench/gpu/topk_bench.py "$build/samebits_cuda.so" "$@"

@@ -157,7 +157,9 @@ void ExactOnIntegers(GpuTest& test, int64_t m, int64_t n, int64_t k) {
   const float* bias_device = test.Device(bias);
   float* const out = test.Device<float>(m * n);
   for (int tuning = 0; tuning < kHopperGemmTuningCount; ++tuning) {
-    if (LayoutOf(kHopperGemmTunings[tuning], m, n, CeilDiv(k, kHopperGemmSegment), test.plugin.device().sm_count).stages == 0) continue;
+    if (LayoutOf(kHopperGemmTunings[tuning], m, n, CeilDiv(k, kHopperGemmSegment), test.plugin.device().sm_count)
+            .stages == 0)
+      continue;
     HopperGemmArgs args;
     args.a = View<const BF16>(a_device, m, k), args.b = View<const BF16>(b_device, n, k);
     args.bias = bias_device, args.tuning = tuning;

@@ -23,12 +23,12 @@ check() { # name, log, command...
   table="$table$(printf '%-34s %-7s %s' "$name" "$outcome" "$(grep -E 'checks|ERROR SUMMARY|RACECHECK SUMMARY' "$log" | tail -1 | sed 's/^=* *//')")
 "
 }
-for test in gpu_numbers_test gpu_tensor_core_test gpu_ops_test gpu_topk_test; do
+for test in gpu_numbers_test gpu_tensor_core_test gpu_ops_test gpu_topk_test gpu_gemm_hopper_test; do
   [ -x "$build/$test" ] && check "$test" "$test" "$build/$test"
 done
 if command -v compute-sanitizer > /dev/null; then
   for tool in memcheck racecheck; do
-    for test in gpu_ops_test gpu_topk_test; do
+    for test in gpu_ops_test gpu_topk_test gpu_gemm_hopper_test; do
       check "$test --small, $tool" "$test-$tool" compute-sanitizer --tool "$tool" --error-exitcode 1 "$build/$test" --small
     done
   done

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 
 namespace samebits {
 
@@ -39,8 +40,7 @@ struct HopperGemmLayout {
   int segments_per_rank = 0, slots = 0, stages = 0, blocks_per_sm = 1;
   int64_t stage_bytes = 0, slot_bytes = 0, smem_bytes = 0, p_tiles = 0, q_tiles = 0;
 };
-constexpr HopperGemmLayout LayoutOf(const HopperGemmTuning& t, int64_t m, int64_t n, int64_t segments,
-                                    int sm_count) {
+constexpr HopperGemmLayout LayoutOf(const HopperGemmTuning& t, int64_t m, int64_t n, int64_t segments, int sm_count) {
   HopperGemmLayout l;
   if (t.split > segments) return l;
   l.segments_per_rank = static_cast<int>(CeilDiv(segments, t.split));
@@ -65,24 +65,33 @@ constexpr HopperGemmLayout LayoutOf(const HopperGemmTuning& t, int64_t m, int64_
   return l;
 }
 
-// Microseconds, roughly: the slowest of tensor cores, L2 and memory, over whole rounds of tiles, and the fixed cost of
-// filling a pipeline and of adding ranks.
+// Microseconds, roughly: a block takes the slowest of tensor cores, bytes into its multiprocessor and bytes out of L2;
+// blocks run in rounds; memory bounds the whole. The constants were fitted to a sweep of every entry over the shapes of
+// bench/gpu/gemm_bench.py on an H200; they steer the choice of an entry and nothing else.
 constexpr double HopperGemmEstimate(const HopperGemmTuning& t, int64_t m, int64_t n, int64_t k, int64_t segments,
                                     int sm_count) {
   const HopperGemmLayout l = LayoutOf(t, m, n, segments, sm_count);
   if (l.stages == 0) return 1e30;
-  const int64_t blocks = l.p_tiles * l.q_tiles * t.split, slots = int64_t{sm_count} * l.blocks_per_sm;
-  const double k_rank = static_cast<double>(k) * l.segments_per_rank / static_cast<double>(segments);
-  // Rounds: blocks that share a multiprocessor share its tensor cores and its bandwidth.
-  const int64_t per_sm = CeilDiv(blocks, sm_count);
-  (void)slots;
-  const double macs = 64.0 * t.warpgroups * (t.n < 32 ? 32 : t.n) * k_rank;
-  const double tensor = macs / 2048 / 1550;                                                   // cycles, MHz
-  const double l2 = 2.0 * (64.0 * t.warpgroups + double(t.n) / t.multicast) * k_rank / 52e3;  // bytes per us, one SM
-  const double round = tensor > l2 ? tensor : l2;
-  const double memory = 2.0 * (double(n) * double(k) + double(m) * double(k) + double(m) * double(n)) / 4.0e6;
-  const double compute = round * double(per_sm);
-  return (compute > memory ? compute : memory) + 2.0 + (t.split > 1 ? 1.0 : 0.0) + 0.3 * double(per_sm);
+  constexpr double kMegahertz = 1430, kOneWarpgroup = 2.5, kNarrowest = 39;  // n below this takes no less time
+  constexpr double kIntoSm = 121e3, kOutOfL2 = 74e3, kMemory = 3.64e6;       // bytes per microsecond
+  constexpr double kPerBlock = 2.3, kPerLaunch = 2.7, kPerPeer = 0.7;        // microseconds
+  const int64_t blocks = l.p_tiles * l.q_tiles * t.split;
+  const double rows = 64.0 * t.warpgroups, columns = t.n, rounds = static_cast<double>(CeilDiv(blocks, sm_count));
+  const double busy = blocks < sm_count ? static_cast<double>(blocks) / sm_count : 1.0;
+  const int64_t rank_k = l.segments_per_rank * (k < 1024 ? k : 1024);
+  const double depth = static_cast<double>(rank_k < k ? rank_k : k);
+  double block = rows * (columns < kNarrowest ? kNarrowest : columns) * depth / 2048 / kMegahertz;
+  if (t.warpgroups == 1) block *= kOneWarpgroup;
+  const double in = 2 * (rows + columns) * depth / kIntoSm;
+  const double out = 2 * (rows + columns / t.multicast) * depth / kOutOfL2 * busy;
+  if (block < in) block = in;
+  if (block < out) block = out;
+  const double mk = static_cast<double>(m) * static_cast<double>(k),
+               nk = static_cast<double>(n) * static_cast<double>(k);
+  const double memory = 2 * (mk + nk + static_cast<double>(m) * static_cast<double>(n)) / kMemory;
+  const double compute = (block + kPerBlock) * rounds;
+  const double longer = compute > memory ? compute : memory, shorter = compute > memory ? memory : compute;
+  return longer + 0.1 * shorter + kPerLaunch + kPerPeer * (t.multicast - 1);
 }
 
 constexpr int HopperGemmPick(int64_t m, int64_t n, int64_t k, int64_t segments, int sm_count) {
