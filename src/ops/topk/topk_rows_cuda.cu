@@ -36,32 +36,27 @@ __global__ __launch_bounds__(kThreads, kBlocks) void TopkRows(const Params p) {
   const Selected selected = SelectScores<kThreads, kItems>(key, static_cast<uint32_t>(p.k), 3, s);
   const uint32_t below = (1u << lane) - 1;
   const uint32_t tie = static_cast<uint32_t>(selected.threshold >> 32);  // the low half of the threshold is zero here
-  uint32_t chosen[kItems], count = 0;
-  if (selected.ties == 0) {
-#pragma unroll
-    for (int j = 0; j < kItems; ++j) {
-      chosen[j] = __ballot_sync(0xffffffffu, key[j] >= tie);
-      count += static_cast<uint32_t>(__popc(chosen[j]));
-    }
-  } else {
-    // More scores tie for the last places than there are: those with the lowest index win. A tie's rank is how many ties
-    // stand before it.
+  if (selected.ties != 0) {
+    // More scores tie for the last places than there are: those with the lowest index win, the others are dropped. A tie's
+    // rank is how many ties stand before it.
     uint32_t equal = 0, all;
 #pragma unroll
-    for (int j = 0; j < kItems; ++j) equal += static_cast<uint32_t>(__popc(__ballot_sync(0xffffffffu, key[j] == tie)));
+    for (int j = 0; j < kItems; ++j) equal += key[j] == tie;
+    equal = __reduce_add_sync(0xffffffffu, equal);
     uint32_t rank = BlockExclusive<kThreads>(lane == 0 ? equal : 0, s.warp_total, &all);
     rank = __shfl_sync(0xffffffffu, rank, 0);
 #pragma unroll
     for (int j = 0; j < kItems; ++j) {
       const uint32_t equals = __ballot_sync(0xffffffffu, key[j] == tie);
-      const bool take =
-          key[j] > tie || (key[j] == tie && rank + static_cast<uint32_t>(__popc(equals & below)) < selected.ties);
-      chosen[j] = __ballot_sync(0xffffffffu, take);
-      count += static_cast<uint32_t>(__popc(chosen[j]));
+      if (key[j] == tie && rank + static_cast<uint32_t>(__popc(equals & below)) >= selected.ties) key[j] = 0;
       rank += static_cast<uint32_t>(__popc(equals));
     }
     __syncthreads();  // warp_total is read by all before it is written again
   }
+  uint32_t count = 0;
+#pragma unroll
+  for (int j = 0; j < kItems; ++j) count += key[j] >= tie;
+  count = __reduce_add_sync(0xffffffffu, count);
   if (lane == 0) s.warp_total[warp] = count;
   __syncthreads();
   const uint32_t others = lane < kThreads / 32 ? s.warp_total[lane] : 0;
@@ -71,14 +66,16 @@ __global__ __launch_bounds__(kThreads, kBlocks) void TopkRows(const Params p) {
   if (out.slots == nullptr) {
 #pragma unroll
     for (int j = 0; j < kItems; ++j) {
-      if (chosen[j] >> lane & 1) out.indices[position + static_cast<uint32_t>(__popc(chosen[j] & below))] = index(j);
-      position += static_cast<uint32_t>(__popc(chosen[j]));
+      const uint32_t chosen = __ballot_sync(0xffffffffu, key[j] >= tie);
+      if (key[j] >= tie) out.indices[position + static_cast<uint32_t>(__popc(chosen & below))] = index(j);
+      position += static_cast<uint32_t>(__popc(chosen));
     }
   } else {
 #pragma unroll
     for (int j = 0; j < kItems; ++j) {
-      if (chosen[j] >> lane & 1) out.Put(static_cast<int>(position + __popc(chosen[j] & below)), index(j));
-      position += static_cast<uint32_t>(__popc(chosen[j]));
+      const uint32_t chosen = __ballot_sync(0xffffffffu, key[j] >= tie);
+      if (key[j] >= tie) out.Put(static_cast<int>(position + __popc(chosen & below)), index(j));
+      position += static_cast<uint32_t>(__popc(chosen));
     }
   }
   for (int i = static_cast<int>(total + threadIdx.x); i < p.k; i += kThreads) out.Put(i, -1);
@@ -96,10 +93,8 @@ const char* Launch(const Params& p, int rows, cudaStream_t stream) {
 const char* LaunchRows(const Params& p, int rows, int tuning, cudaStream_t stream) {
   const TopkTuning& t = kTopkTunings[tuning];
   switch (t.threads * 100 + t.items) {
-    case 12816:
-      return Launch<128, 16, 8>(p, rows, stream);
-    case 12832:
-      return Launch<128, 32, 5>(p, rows, stream);
+    case 102416:
+      return Launch<1024, 16, 1>(p, rows, stream);
     case 12808:
       return Launch<128, 8, 8>(p, rows, stream);
     case 25608:
@@ -107,11 +102,11 @@ const char* LaunchRows(const Params& p, int rows, int tuning, cudaStream_t strea
     case 25612:
       return Launch<256, 12, 5>(p, rows, stream);
     case 25616:
-      return Launch<256, 16, 5>(p, rows, stream);
+      return Launch<256, 16, 6>(p, rows, stream);
     case 51208:
-      return Launch<512, 8, 2>(p, rows, stream);
+      return Launch<512, 8, 3>(p, rows, stream);
     case 51216:
-      return Launch<512, 16, 2>(p, rows, stream);
+      return Launch<512, 16, 3>(p, rows, stream);
     case 102408:
       return Launch<1024, 8, 1>(p, rows, stream);
     default:

@@ -166,6 +166,51 @@ __device__ __forceinline__ Selected SelectScores(const uint32_t (&key)[kItems], 
   return {uint64_t{high} << 32, s.need == s.population ? 0 : s.need};
 }
 
+// SelectScores for keys that are all 0 or >= base, where base is close below the threshold: digits of the distance from base
+// spread better than those of the key, and one pass is mostly enough. Falls back where the threshold is far above base.
+template <int kThreads, int kItems>
+__device__ __forceinline__ Selected SelectAbove(const uint32_t (&key)[kItems], uint32_t base, uint32_t need,
+                                                SelectShared& s) {
+  constexpr int kShift = 13,
+                kFine = 2;  // 2^13 of the 2^23 keys of a binade to a bin: the first 2047 bins are two binades
+  uint32_t bins[kBins / kThreads];
+  const uint32_t wanted = need;
+#pragma unroll
+  for (int j = 0; j < kItems; ++j) {
+    if (key[j] == 0) continue;
+    const uint32_t far = (key[j] - base) >> kShift;
+    atomicAdd(&s.hist[far < kBins ? far : kBins - 1], 1u);
+  }
+  __syncthreads();
+  TakeBins<kThreads>(bins, s);
+  FindDigit<kThreads>(bins, need, s);
+  if (s.total <= need) return {kAllNumbers, 0};
+  const uint32_t first = s.digit;
+  if (first == kBins - 1) return SelectScores<kThreads, kItems>(key, wanted, 3, s);
+  need = s.need;
+  if (need == s.population) return {uint64_t{base + (first << kShift)} << 32, 0};
+
+#pragma unroll
+  for (int j = 0; j < kItems; ++j)
+    if (key[j] != 0 && (key[j] - base) >> kShift == first)
+      atomicAdd(&s.hist[(key[j] - base) >> kFine & (kBins - 1)], 1u);
+  __syncthreads();
+  TakeBins<kThreads>(bins, s);
+  FindDigit<kThreads>(bins, need, s);
+  const uint32_t second = first << (kShift - kFine) | s.digit;
+  need = s.need;
+  if (need == s.population) return {uint64_t{base + (second << kFine)} << 32, 0};
+
+#pragma unroll
+  for (int j = 0; j < kItems; ++j)
+    if (key[j] != 0 && (key[j] - base) >> kFine == second)
+      atomicAdd(&s.hist[(key[j] - base) & ((1u << kFine) - 1)], 1u);
+  __syncthreads();
+  TakeBins<kThreads>(bins, s);
+  FindDigit<kThreads>(bins, need, s);
+  return {uint64_t{base + (second << kFine | s.digit)} << 32, s.need == s.population ? 0 : s.need};
+}
+
 // Narrows the ties of SelectScores by digits of ~index, the low half of the contract's key; index(j): that of key[j], all
 // below 2^index_bits. For keys that lie in no index order.
 template <int kThreads, int kItems, class IndexOf>

@@ -189,12 +189,13 @@ __global__ __launch_bounds__(kThreads, kBlocks) void TopkStream(const Params p, 
   if (t == 0) s.count = s.nans = s.lower = s.chosen = 0;
   __syncthreads();
   float bound = FromBits(0xff800000u);
+  uint32_t base = OrderKey(bound);
   if (!keep_all) {
     const float expect = static_cast<float>(p.k) * static_cast<float>(kThreads * kSamples) / static_cast<float>(len);
     const uint32_t rank = static_cast<uint32_t>(expect + 4.0f * __fsqrt_rn(expect) + 3.0f);
     const uint32_t key =
         static_cast<uint32_t>(SelectScores<kThreads, kSamples>(sample, rank, 2, s.select).threshold >> 32);
-    if (key > 0x007fffffu) bound = FromOrderKey(key);
+    if (key > base) bound = FromOrderKey(key), base = OrderKey(bound);
   }
 
   // The one read of the row.
@@ -278,7 +279,7 @@ __global__ __launch_bounds__(kThreads, kBlocks) void TopkStream(const Params p, 
     if constexpr (kCluster) return far_index[j];
     return indices[j * kThreads + t];
   };
-  const Selected selected = SelectScores<kThreads, kItems>(key, static_cast<uint32_t>(p.k), 3, s.select);
+  const Selected selected = SelectAbove<kThreads, kItems>(key, base, static_cast<uint32_t>(p.k), s.select);
   uint64_t threshold = selected.threshold;
   if (selected.ties != 0) threshold = SelectTies<kThreads, kItems>(key, index_of, IndexBits(len), selected, s.select);
 
@@ -355,8 +356,8 @@ const char* LaunchStream(const Params& p, int rows, int tuning, cudaStream_t str
   const TopkTuning& t = kTopkTunings[tuning];
   const int key = t.threads * 10000 + t.items * 100 + t.samples;
   if (t.cluster == 1) switch (key) {
-      case 1281608:
-        return Launch<128, 16, 8, 8, false>(p, rows, 1, stream);
+      case 2560802:
+        return Launch<256, 8, 2, 5, false>(p, rows, 1, stream);
       case 2560804:
         return Launch<256, 8, 4, 4, false>(p, rows, 1, stream);
       case 2561608:

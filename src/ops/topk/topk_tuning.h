@@ -34,11 +34,10 @@ inline constexpr TopkTuning kTopkTunings[] = {
     {TopkKind::kStream, 512, 12, 8, 16},   // 14
     {TopkKind::kStream, 512, 16, 16, 8},   // 15
     {TopkKind::kStream, 512, 16, 16, 16},  // 16
-    {TopkKind::kRows, 128, 32, 0, 1},      // 17
-    {TopkKind::kRows, 128, 16, 0, 1},      // 18
+    {TopkKind::kRows, 1024, 16, 0, 1},     // 17
+    {TopkKind::kStream, 256, 8, 2, 1},     // 18
     {TopkKind::kStream, 256, 8, 4, 1},     // 19
     {TopkKind::kStream, 256, 16, 8, 1},    // 20
-    {TopkKind::kStream, 128, 16, 8, 1},    // 21
 };
 inline constexpr int kTopkTuningCount = static_cast<int>(sizeof(kTopkTunings) / sizeof(kTopkTunings[0]));
 // Longest part of a row one block of kStream can order: its map of chosen places is 16 KB.
