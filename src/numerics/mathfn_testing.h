@@ -48,7 +48,7 @@ inline constexpr MathFnBound kMathFnBounds[] = {
     {MathFn::kExp, -INFINITY, INFINITY, 0.98},       {MathFn::kLog, -INFINITY, INFINITY, 0.96},
     {MathFn::kSigmoid, -INFINITY, INFINITY, 2.5},    {MathFn::kSilu, -87.0f, INFINITY, 3.4},
     {MathFn::kSilu, -0x1.fffffep127f, -87.0f, 64.0}, {MathFn::kSoftplus, -INFINITY, INFINITY, 2.2},
-    {MathFn::kRsqrt, 0x1p-149f, INFINITY, 1.5},      {MathFn::kExp2Fraction, -0.5f, 0.5f, 0.8},
+    {MathFn::kRsqrt, 0x1p-149f, INFINITY, 1.5},      {MathFn::kExp2Fraction, -0.5f, 0.5f, 0.81},
 };
 
 }  // namespace samebits
