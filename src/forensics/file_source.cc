@@ -49,7 +49,7 @@ class FileSource : public TensorSource {
     const bool lone = entries.size() == 1 && (entries[0].name == "array" || entries[0].name == "value" ||
                                               entries[0].name == "tensor" || entries[0].name.empty());
     for (size_t e = 0; e < entries.size(); ++e) {
-      Place place{files_.size() - 1, e, {}};
+      Place place{files_.size() - 1, e, {}, 0};
       place.item.name = prefix.empty() ? entries[e].name : lone ? prefix : prefix + ":" + entries[e].name;
       ReadNameTags(prefix.empty() ? file + ":" + entries[e].name : place.item.name, &place.item);
       if (lone) ReadTags(*files_.back(), &place.item);
@@ -72,9 +72,22 @@ class FileSource : public TensorSource {
     }
     return Ok();
   }
-  void SortByLayer() {
+  // By step and layer; within a layer in the causal order of the sites where names tell it. A name that tells nothing
+  // stays behind the tensor before it in its file.
+  void Sort() {
+    int rank = 0;
+    for (Place& place : items_) {
+      const std::string site = CanonicalSite(place.item.site);
+      if (const auto known = SiteFromName(site))
+        rank = static_cast<int>(*known);
+      else if (site == "row_starts" || site == "row_lens")
+        rank = static_cast<int>(Site::kIndexScores);
+      else if (site == "input_ids" || site == "positions" || place.entry == 0)
+        rank = -1;
+      place.rank = rank;
+    }
     std::stable_sort(items_.begin(), items_.end(), [](const Place& x, const Place& y) {
-      return std::tie(x.item.step, x.item.layer) < std::tie(y.item.step, y.item.layer);
+      return std::tie(x.item.step, x.item.layer, x.rank) < std::tie(y.item.step, y.item.layer, y.rank);
     });
   }
 
@@ -82,6 +95,7 @@ class FileSource : public TensorSource {
   struct Place {
     size_t file, entry;
     SourceItem item;
+    int rank = 0;
   };
   std::string path_;
   std::vector<std::unique_ptr<TensorFile>> files_;
@@ -96,10 +110,10 @@ Result<std::unique_ptr<TensorSource>> OpenFileSource(const std::string& path) {
     SB_RETURN_IF_ERROR(source->AddFolder(path, "", 0));
     if (source->size() == 0)
       return Error(path + ": the folder holds neither a recording nor a tensor file (.safetensors, .npy, .npz, .pt)");
-    source->SortByLayer();
   } else {
     SB_RETURN_IF_ERROR(source->Add(path, ""));
   }
+  source->Sort();
   return std::unique_ptr<TensorSource>(std::move(source));
 }
 

@@ -18,13 +18,13 @@ using Place = std::tuple<int64_t, int, std::string, int>;  // step, layer, site,
 class Walk {
  public:
   void Add(const TensorDiff& d, bool differs) {
-    State& s = states_[{d.item.step, d.item.layer, d.item.site, d.item.rank}];
+    State& s = states_[{d.item.step, d.item.layer, CanonicalSite(d.item.site), d.item.rank}];
     s.differs = s.differs || differs;
     s.name = d.item.name;
     last_layer_ = std::max(last_layer_, d.item.layer);
     if (differs) {
       const auto [it, fresh] =
-          first_step_.emplace(std::make_tuple(d.item.layer, d.item.site, d.item.rank), d.item.step);
+          first_step_.emplace(std::make_tuple(d.item.layer, CanonicalSite(d.item.site), d.item.rank), d.item.step);
       if (!fresh) it->second = std::min(it->second, d.item.step);
     }
   }
@@ -32,7 +32,7 @@ class Walk {
   // Follows inputs up to the nearest recorded ones. Returns the first that differs, or "".
   std::string DifferingInput(const SourceItem& item, std::vector<std::string>* same) const {
     std::set<std::pair<int, std::string>> seen;
-    return Follow(item, item.layer, item.site, &seen, same);
+    return Follow(item, item.layer, CanonicalSite(item.site), &seen, same);
   }
 
  private:
@@ -102,29 +102,32 @@ Result<Located> Locate(TensorSource& left, TensorSource& right, const DiffOption
   DiffOptions every = options;
   every.visit_identical = true;
   Walk walk;
-  bool any_site = false;
+  bool all_known = true;  // every site that differs is one whose inputs are known
   SB_ASSIGN(out.sums,
             DiffSources(left, right, every, [&](const TensorDiff& d, TensorSource& a, TensorSource& b) -> Status {
               if (also) SB_RETURN_IF_ERROR(also(d, a, b));
               if (d.verdict == DiffVerdict::kSkipped || d.verdict == DiffVerdict::kOnlyLeft ||
                   d.verdict == DiffVerdict::kOnlyRight)
                 return Ok();
-              any_site = any_site || (d.item.record && SiteFromName(d.item.site));
+
               if (!d.passed && noisy.count(d.item.name)) {
                 out.noise.push_back(d.item.name);
                 walk.Add(d, false);
                 return Ok();
               }
               walk.Add(d, !d.passed);
-              if (!d.passed) out.differing.push_back(d);
+              if (!d.passed) {
+                all_known = all_known && d.item.layer != kNoLayer && SiteFromName(CanonicalSite(d.item.site));
+                out.differing.push_back(d);
+              }
               return Ok();
             }));
-  out.known_sites = any_site;
+  out.known_sites = all_known;
   std::string before;  // without known inputs: the first difference of the same step and rank
   for (const TensorDiff& d : out.differing) {
     Origin origin;
     std::string because;
-    if (any_site) {
+    if (all_known) {
       because = walk.DifferingInput(d.item, &origin.same_inputs);
     } else {
       because = before;

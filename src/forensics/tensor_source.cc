@@ -21,7 +21,21 @@ bool NumberAfter(const std::string& text, std::string_view tag, int64_t* out) {
   return false;
 }
 
+struct Alias {
+  const char *theirs, *ours;
+};
+constexpr Alias kAliases[] = {
+    {"topk_result", "topk"},   {"topk_indices", "topk"}, {"pagetable_1", "topk"},  {"indexer_logits", "index_scores"},
+    {"attn_out", "mqa"},       {"attn_output", "mqa"},   {"attention_out", "mqa"}, {"hidden_states", "hidden"},
+    {"layer_output", "hidden"}};
+
 }  // namespace
+
+std::string CanonicalSite(const std::string& site) {
+  for (const Alias& alias : kAliases)
+    if (site == alias.theirs) return alias.ours;
+  return site;
+}
 
 void ReadNameTags(const std::string& name, SourceItem* item) {
   int64_t n = 0;

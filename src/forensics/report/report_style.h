@@ -45,7 +45,7 @@ svg .axis{stroke:var(--line)}
 figure{margin:0 0 12px}
 svg{max-width:100%;height:auto}
 footer{margin-top:34px;border-top:1px solid var(--line);padding-top:12px}
-@media(max-width:520px){.verdict{font-size:19px}.c{width:18px}}
+@media(max-width:520px){figure{overflow-x:auto}figure>svg{min-width:520px}.verdict{font-size:19px}.c{width:18px}}
 @media print{body{max-width:none;padding:0}.pick{display:none}.card{break-inside:avoid}th::after{content:""!important}*{-webkit-print-color-adjust:exact;print-color-adjust:exact}}
 )css";
 
