@@ -21,7 +21,9 @@ namespace samebits {
   V(diff, "compare two runs or files tensor by tensor, with every metric") \
   V(first, "find where two runs part: inputs the same, output not")        \
   V(explain, "say why they part, with evidence and what would refute it")  \
-  V(plan, "what to record next, also for other engines' dumpers")
+  V(plan, "what to record next, also for other engines' dumpers")          \
+  V(import, "bring another engine's dump into a recording")                \
+  V(export, "write a recording's data as one safetensors file per tensor")
 
 #define SB_DECLARE(name, text) int Verb_##name(int argc, char** argv);
 SB_ENGINE_VERBS(SB_DECLARE)

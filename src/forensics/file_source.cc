@@ -77,7 +77,7 @@ class FileSource : public TensorSource {
   void Sort() {
     int rank = 0;
     for (Place& place : items_) {
-      const std::string site = CanonicalSite(place.item.site);
+      const std::string site = CanonicalSite(place.item);
       if (const auto known = SiteFromName(site))
         rank = static_cast<int>(*known);
       else if (site == "row_starts" || site == "row_lens")

@@ -18,13 +18,13 @@ using Place = std::tuple<int64_t, int, std::string, int>;  // step, layer, site,
 class Walk {
  public:
   void Add(const TensorDiff& d, bool differs) {
-    State& s = states_[{d.item.step, d.item.layer, CanonicalSite(d.item.site), d.item.rank}];
+    State& s = states_[{d.item.step, d.item.layer, CanonicalSite(d.item), d.item.rank}];
     s.differs = s.differs || differs;
     s.name = d.item.name;
     last_layer_ = std::max(last_layer_, d.item.layer);
     if (differs) {
       const auto [it, fresh] =
-          first_step_.emplace(std::make_tuple(d.item.layer, CanonicalSite(d.item.site), d.item.rank), d.item.step);
+          first_step_.emplace(std::make_tuple(d.item.layer, CanonicalSite(d.item), d.item.rank), d.item.step);
       if (!fresh) it->second = std::min(it->second, d.item.step);
     }
   }
@@ -32,7 +32,7 @@ class Walk {
   // Follows inputs up to the nearest recorded ones. Returns the first that differs, or "".
   std::string DifferingInput(const SourceItem& item, std::vector<std::string>* same) const {
     std::set<std::pair<int, std::string>> seen;
-    return Follow(item, item.layer, CanonicalSite(item.site), &seen, same);
+    return Follow(item, item.layer, CanonicalSite(item), &seen, same);
   }
 
  private:
@@ -117,7 +117,7 @@ Result<Located> Locate(TensorSource& left, TensorSource& right, const DiffOption
               }
               walk.Add(d, !d.passed);
               if (!d.passed) {
-                all_known = all_known && d.item.layer != kNoLayer && SiteFromName(CanonicalSite(d.item.site));
+                all_known = all_known && d.item.layer != kNoLayer && SiteFromName(CanonicalSite(d.item));
                 out.differing.push_back(d);
               }
               return Ok();

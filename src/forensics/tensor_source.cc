@@ -31,7 +31,9 @@ constexpr Alias kAliases[] = {
 
 }  // namespace
 
-std::string CanonicalSite(const std::string& site) {
+std::string CanonicalSite(const SourceItem& item) {
+  const std::string& site = item.site;
+  if (site == "logits" && !item.record && item.layer != -1) return "index_scores";
   for (const Alias& alias : kAliases)
     if (site == alias.theirs) return alias.ours;
   return site;

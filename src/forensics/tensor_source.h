@@ -52,7 +52,8 @@ Result<std::unique_ptr<TensorSource>> OpenRecordingSource(const std::string& pat
 Result<std::unique_ptr<TensorSource>> OpenFileSource(const std::string& path);
 
 // The site of trace/sites.h that a name of another engine stands for: "topk_result" -> "topk"; the name itself if none.
-std::string CanonicalSite(const std::string& site);
+// Logits in a layer's file are the indexer's.
+std::string CanonicalSite(const SourceItem& item);
 // Fills step, layer, rank and site from names other tools use: "debug_x_file_7_tp1:topk_result", "layers.7.q_a",
 // "step=0___rank=1___name=x___layer_id=7".
 void ReadNameTags(const std::string& name, SourceItem* item);

@@ -29,7 +29,6 @@ void ForensicsOptions::AddPolicy(CLI::App* app) {
   app->add_option("--rule", rules,
                   "REGEX:PREDICATE for names that match as a whole; PREDICATE is strict, set, skip, "
                   "rtol=X,atol=Y or ulp=N; the first match wins")
-      ->expected(1)
       ->allow_extra_args(false);
   app->add_option("--expect", expect, "trouble (2) unless at least this many tensors were compared");
 }

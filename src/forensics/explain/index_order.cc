@@ -65,8 +65,10 @@ Finding OrderFinding(const ExplainInput& in, int64_t rows) {
   f.at = item.name;
   int64_t after = 0;
   const TensorDiff* first_after = nullptr;
+  bool behind = false;
   for (const TensorDiff& d : in.located.differing) {
-    if (d.item.name == item.name || (IsIndexItem(d.item) && (d.verdict == DiffVerdict::kSameSet))) continue;
+    behind = behind || d.item.name == item.name;
+    if (!behind || d.item.name == item.name || (IsIndexItem(d.item) && (d.verdict == DiffVerdict::kSameSet))) continue;
     if (++after == 1) first_after = &d;
   }
   const int64_t others = in.located.sums.compared - static_cast<int64_t>(in.located.differing.size());

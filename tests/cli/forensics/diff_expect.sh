@@ -1,0 +1,1 @@
+$SAMEBITS diff a.safetensors a.safetensors -q --expect 100

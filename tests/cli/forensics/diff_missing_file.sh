@@ -1,0 +1,1 @@
+$SAMEBITS diff a.safetensors nosuch.safetensors

@@ -1,0 +1,1 @@
+$SAMEBITS diff a.safetensors b.safetensors --rtol 1e-3 --filter "^(w|same|zero)$"

@@ -1,0 +1,1 @@
+mkdir $OUT/e && $SAMEBITS diff $OUT/e $OUT/e

@@ -1,0 +1,1 @@
+$SAMEBITS explain debug_a_file_7_tp1.safetensors debug_b_file_7_tp1.safetensors

@@ -1,0 +1,1 @@
+$SAMEBITS first debug_a_file_7_tp1.safetensors debug_c_file_7_tp1.safetensors

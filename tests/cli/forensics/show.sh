@@ -1,0 +1,1 @@
+$SAMEBITS show a.safetensors
