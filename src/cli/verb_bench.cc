@@ -10,6 +10,7 @@
 #include "cli/cli_options.h"
 #include "cli/cli_verbs.h"
 #include "model/model.h"
+#include "prove/start_up_check.h"
 
 namespace samebits {
 namespace {
@@ -79,6 +80,8 @@ int Verb_bench(int argc, char** argv) {
 
   const Result<CpuEnvironment> environment = cpu.Open();
   if (!environment.ok()) return Trouble("bench", environment.status().text());
+  if (const Status status = RequireContract(environment->context()); !status.ok())
+    return Trouble("bench", status.text());
   LoadOptions load;
   const Result<const Profile*> profile = ProfileFromName(profile_name);
   if (!profile.ok()) return Trouble("bench", profile.status().text());

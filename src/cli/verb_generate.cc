@@ -15,6 +15,7 @@
 #include "cli/cli_options.h"
 #include "cli/cli_verbs.h"
 #include "engine/engine.h"
+#include "prove/start_up_check.h"
 #include "tokenizer/chat.h"
 #include "tokenizer/unicode.h"
 
@@ -278,6 +279,7 @@ Status RunGenerate(Flags flags) {
   load.show_progress = isatty(STDERR_FILENO) != 0;
   SB_ASSIGN(load.profile, ProfileFromName(flags.profile));
   SB_ASSIGN(const CpuEnvironment cpu, flags.cpu.Open());
+  SB_RETURN_IF_ERROR(RequireContract(cpu.context()));
   const std::string config_path = JoinPath(flags.model, "config.json");
   SB_ASSIGN(const std::string config_text, ReadFile(config_path));
   SB_ASSIGN(const ModelConfig config, ParseModelConfig(config_text, config_path));

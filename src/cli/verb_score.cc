@@ -8,6 +8,7 @@
 #include "cli/cli_options.h"
 #include "cli/cli_verbs.h"
 #include "model/score.h"
+#include "prove/start_up_check.h"
 #include "store/safetensors.h"
 
 namespace samebits {
@@ -41,6 +42,7 @@ Status RunScore(const Flags& flags) {
   SB_ASSIGN(const std::string text, ReadFile(flags.tokens));
   SB_ASSIGN(const std::vector<ScorePrompt> prompts, ParseScorePrompts(text, flags.tokens));
   SB_ASSIGN(const CpuEnvironment cpu, flags.cpu.Open());
+  SB_RETURN_IF_ERROR(RequireContract(cpu.context()));
   SB_ASSIGN(const std::unique_ptr<Model> model, Model::Load(flags.model, cpu.context(), load));
 
   std::vector<std::pair<std::string, Tensor>> tensors;

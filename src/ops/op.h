@@ -6,6 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "base/status.h"
 #include "base/thread_pool.h"
@@ -14,10 +18,25 @@
 
 namespace samebits {
 
-// Passed, not found: no op reads a global or the environment. Neither member may change a bit.
+// Which kernels really ran, and for which instruction set: what `prove` holds against the manifest.
+class KernelLog {
+ public:
+  void Ran(const char* kernel, Isa isa) {
+    const std::lock_guard lock(mutex_);
+    ran_.insert({kernel, isa});
+  }
+  const std::set<std::pair<std::string, Isa>>& ran() const { return ran_; }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::pair<std::string, Isa>> ran_;
+};
+
+// Passed, not found: no op reads a global or the environment. No member may change a bit.
 struct CpuContext {
   ThreadPool* pool = nullptr;
   Isa isa = Isa::kScalar;
+  KernelLog* log = nullptr;
 };
 
 // One array of these per op: dispatch, tests, benchmarks and the manifest iterate it. Arguments are already checked.

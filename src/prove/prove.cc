@@ -464,7 +464,7 @@ constexpr BreakName kBreaks[] = {
 }  // namespace
 
 bool ProveReport::AnyDiffers() const {
-  bool differs = golden_differs;
+  bool differs = golden_differs || kernels_differ;
   for (const ConditionResult& c : conditions) differs |= c.verdict == Verdict::kDiffers;
   return differs;
 }
@@ -520,8 +520,22 @@ Result<ProveReport> Prove(Model* model, const std::string& model_name, const Cpu
 
   Progress progress("prove", "runs", static_cast<int64_t>(ConditionNames().size()) + 1, options.progress);
   const Setup plain = With([](ScheduleOptions*) {}, 1);
-  SB_ASSIGN(const Trial baseline, prover.Run(plain));
+  KernelLog log;
+  CpuContext logged = context;
+  logged.log = &log;
+  model->SetContext(logged);
+  Result<Trial> first = prover.Run(plain);
+  model->SetContext(context);
+  if (!first.ok()) return first.status();
+  const Trial baseline = std::move(*first);
   progress.Add(1);
+  std::string other_kernels;
+  for (const auto& [kernel, isa] : log.ran())
+    if (isa != context.isa) other_kernels += " " + kernel + " ran as " + IsaName(isa);
+  report.kernels_differ = !other_kernels.empty() || log.ran().empty();
+  report.kernels = report.kernels_differ
+                       ? "not those of the manifest:" + other_kernels
+                       : Format("%zu ran, all cpu/%s as the manifest says", log.ran().size(), IsaName(context.isa));
   report.prompt_tokens = static_cast<int64_t>(options.prompt.size());
   report.output_tokens = static_cast<int64_t>(baseline.tokens.size());
   report.sites = static_cast<int64_t>(baseline.sites->rows().size());

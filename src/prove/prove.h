@@ -58,6 +58,8 @@ struct ProveReport {
   std::string root_digest;  // of the baseline: what another replica compares
   std::string golden;       // "same", "differs: …", or why there is nothing to compare with
   bool golden_differs = false;
+  std::string kernels;  // which kernels the baseline ran, held against the manifest
+  bool kernels_differ = false;
   std::vector<ConditionResult> conditions;
   bool AnyDiffers() const;
 };

@@ -129,7 +129,8 @@ std::string ProveHtml(const ProveReport& report) {
           "</dd><dt>contract</dt><dd class=mono>" + Escape(report.contract) + "</dd><dt>stamp</dt><dd class=mono>" +
           Escape(report.stamp) + "</dd><dt>machine</dt><dd>" + Escape(report.isa) +
           Format(", %d threads", report.threads) + "</dd><dt>root digest</dt><dd class=mono>" + report.root_digest +
-          "</dd><dt>golden</dt><dd>" + Escape(report.golden) + "</dd></dl>";
+          "</dd><dt>kernels</dt><dd>" + Escape(report.kernels) + "</dd><dt>golden</dt><dd>" + Escape(report.golden) +
+          "</dd></dl>";
   html +=
       "<h2>Conditions that must not change a bit</h2><p class=dim>Every row compares digests of every site of every "
       "layer, the KV rows read back "

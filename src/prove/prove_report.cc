@@ -62,10 +62,10 @@ std::string ProveSummary(const ProveReport& report) {
   const Counts c = CountOf(report);
   return Format(
       "%s\nsums      %d same + %d differ + %d not run = %zu conditions; %lld sites, %d layers\ncontract  %s, stamp "
-      "%s\nroot      %s\ngolden    %s\n",
+      "%s\nkernels   %s\nroot      %s\ngolden    %s\n",
       ProveVerdict(report).c_str(), c.same, c.differs, c.not_run, report.conditions.size(),
       static_cast<long long>(report.sites), report.layers, report.contract.c_str(), report.stamp.c_str(),
-      report.root_digest.c_str(), report.golden.c_str());
+      report.kernels.c_str(), report.root_digest.c_str(), report.golden.c_str());
 }
 
 std::string ProveJson(const ProveReport& report) {
@@ -79,6 +79,7 @@ std::string ProveJson(const ProveReport& report) {
                               {"output_tokens", report.output_tokens},
                               {"sites", report.sites},
                               {"root_digest", report.root_digest},
+                              {"kernels", report.kernels},
                               {"golden", report.golden},
                               {"verdict", ProveVerdict(report)},
                               {"same", !report.AnyDiffers()}};

@@ -10,7 +10,7 @@ namespace samebits {
 namespace {
 
 void AttentionCpu(const CpuContext& context, const AttentionArgs& args) {
-  const auto kernel = SB_ISA_TABLE(AttentionToken).For(context.isa);
+  const auto kernel = SB_ISA_TABLE(AttentionToken).For(context);
   const int64_t tokens = args.q.rows;
   // Few tokens: threads share a token's heads. Heads never meet, so no bit can tell.
   const int64_t pieces = tokens >= context.pool->threads() ? 1 : std::min<int64_t>(args.heads, context.pool->threads());

@@ -21,13 +21,13 @@ void RunRows(const CpuContext& context, void (*kernel)(const PairRow&), const Co
 
 Status Swiglu(const CpuContext& context, const SwigluArgs& args) {
   SB_RETURN_IF_ERROR(CheckSwiglu(args));
-  RunRows(context, SB_ISA_TABLE(SwigluRow).For(context.isa), args.gate, args.up, args.out);
+  RunRows(context, SB_ISA_TABLE(SwigluRow).For(context), args.gate, args.up, args.out);
   return Ok();
 }
 
 Status AddRows(const CpuContext& context, const AddArgs& args) {
   SB_RETURN_IF_ERROR(CheckAdd(args));
-  RunRows(context, SB_ISA_TABLE(AddRow).For(context.isa), args.a, args.b, args.out);
+  RunRows(context, SB_ISA_TABLE(AddRow).For(context), args.a, args.b, args.out);
   return Ok();
 }
 

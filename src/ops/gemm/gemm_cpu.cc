@@ -39,8 +39,8 @@ constexpr int64_t kGroup = 2;
 constexpr int64_t kMinWork = 1 << 16;  // multiply-adds below which a second thread costs more than it brings
 
 void RunBatch(const CpuContext& context, std::span<const GemmArgs> batch) {
-  const auto panels_of = SB_ISA_TABLE(GemmPanels).For(context.isa);
-  const auto widen_row = SB_ISA_TABLE(WidenBF16).For(context.isa);
+  const auto panels_of = SB_ISA_TABLE(GemmPanels).For(context);
+  const auto widen_row = SB_ISA_TABLE(WidenBF16).For(context);
   struct Item {
     GemmTask task;
     int64_t first = 0, groups = 0, cost = 0;  // `first`: work before this item

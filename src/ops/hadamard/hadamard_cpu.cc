@@ -6,7 +6,7 @@ namespace samebits {
 
 Status Hadamard(const CpuContext& context, const HadamardArgs& args) {
   SB_RETURN_IF_ERROR(CheckHadamard(args));
-  const auto kernel = SB_ISA_TABLE(HadamardGroups).For(context.isa);
+  const auto kernel = SB_ISA_TABLE(HadamardGroups).For(context);
   const int64_t size = DTypeBits(args.x.dtype) / 8;
   context.pool->Run(args.x.rows, (1 << 14) / (args.x.cols + 1) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)

@@ -12,8 +12,8 @@ constexpr int64_t kGroup = 16;
 constexpr int64_t kMostQuery = 1 << 14;  // heads * dim the kernel widens on its stack; V3.2 has 64 * 128 = 2^13
 
 void IndexerCpu(const CpuContext& context, const IndexerArgs& args) {
-  const auto token_kernel = SB_ISA_TABLE(IndexerToken).For(context.isa);
-  const auto widen = SB_ISA_TABLE(WidenKey).For(context.isa);
+  const auto token_kernel = SB_ISA_TABLE(IndexerToken).For(context);
+  const auto widen = SB_ISA_TABLE(WidenKey).For(context);
   const int kind = args.q.dtype == DType::kF8E4M3 ? 0 : args.q.dtype == DType::kBF16 ? 1 : 2;
   const int64_t size = DTypeBits(args.q.dtype) / 8, dim = args.dim;
   int64_t most = 0;

@@ -27,7 +27,7 @@ Status GatherRows(const CpuContext& context, const GatherRowsArgs& args) {
 
 Status Combine(const CpuContext& context, const CombineArgs& args) {
   SB_RETURN_IF_ERROR(CheckCombine(args));
-  const auto kernel = SB_ISA_TABLE(CombineToken).For(context.isa);
+  const auto kernel = SB_ISA_TABLE(CombineToken).For(context);
   const int64_t k = args.weights.cols;
   context.pool->Run(args.out.rows, (1 << 14) / (args.out.cols * (k + 1) + 1) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t)

@@ -19,7 +19,7 @@ RowPtr RowOf(const ConstMat& m, int64_t r) {
 
 Status RmsNorm(const CpuContext& context, const RmsNormArgs& args) {
   SB_RETURN_IF_ERROR(CheckRmsNorm(args));
-  const auto kernel = SB_ISA_TABLE(RmsNormRow).For(context.isa);
+  const auto kernel = SB_ISA_TABLE(RmsNormRow).For(context);
   context.pool->Run(args.x.rows, kMinElements / (args.x.cols + 1) + 1, [&](int64_t begin, int64_t end) {
     std::vector<float> scratch(static_cast<size_t>(args.x.cols));
     for (int64_t t = begin; t < end; ++t)
@@ -31,7 +31,7 @@ Status RmsNorm(const CpuContext& context, const RmsNormArgs& args) {
 
 Status LayerNorm(const CpuContext& context, const LayerNormArgs& args) {
   SB_RETURN_IF_ERROR(CheckLayerNorm(args));
-  const auto kernel = SB_ISA_TABLE(LayerNormRow).For(context.isa);
+  const auto kernel = SB_ISA_TABLE(LayerNormRow).For(context);
   context.pool->Run(args.x.rows, kMinElements / (args.x.cols + 1) + 1, [&](int64_t begin, int64_t end) {
     std::vector<float> scratch(static_cast<size_t>(args.x.cols));
     for (int64_t t = begin; t < end; ++t)

@@ -6,7 +6,7 @@ namespace samebits {
 
 Status Quant(const CpuContext& context, const QuantArgs& args) {
   SB_RETURN_IF_ERROR(CheckQuant(args));
-  const auto kernel = SB_ISA_TABLE(QuantizeRow).For(context.isa);
+  const auto kernel = SB_ISA_TABLE(QuantizeRow).For(context);
   const int64_t size = DTypeBits(args.x.dtype) / 8, out_size = DTypeBits(args.round_trip.dtype) / 8;
   context.pool->Run(args.x.rows, (1 << 14) / (args.x.cols + 1) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)

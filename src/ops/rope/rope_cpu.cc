@@ -6,7 +6,7 @@ namespace samebits {
 
 Status Rope(const CpuContext& context, const RopeArgs& args) {
   SB_RETURN_IF_ERROR(CheckRope(args));
-  const auto kernel = SB_ISA_TABLE(RopeHead).For(context.isa);
+  const auto kernel = SB_ISA_TABLE(RopeHead).For(context);
   const int64_t half = args.table->dim() / 2, size = DTypeBits(args.x.dtype) / 8;
   context.pool->Run(args.x.rows, (1 << 12) / (args.heads * half + 1) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t)

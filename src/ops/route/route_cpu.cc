@@ -6,7 +6,7 @@ namespace samebits {
 namespace {
 
 void RouteCpu(const CpuContext& context, const RouteArgs& args) {
-  const auto kernel = SB_ISA_TABLE(RouteScoresRow).For(context.isa);
+  const auto kernel = SB_ISA_TABLE(RouteScoresRow).For(context);
   context.pool->Run(args.logits.rows, 16, [&](int64_t begin, int64_t end) {
     float scores[1024];
     for (int64_t t = begin; t < end; ++t) {

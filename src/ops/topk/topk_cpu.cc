@@ -9,7 +9,7 @@ namespace samebits {
 namespace {
 
 void TopkCpu(const CpuContext& context, const TopkArgs& args) {
-  const auto kernel = SB_ISA_TABLE(TopkRow).For(context.isa);
+  const auto kernel = SB_ISA_TABLE(TopkRow).For(context);
   const int64_t k = args.indices.cols;
   context.pool->Run(args.scores.rows, (1 << 14) / (args.scores.cols + 1) + 1, [&](int64_t begin, int64_t end) {
     const std::unique_ptr<uint32_t[]> keys(new uint32_t[static_cast<size_t>(2 * (args.scores.cols + 16))]);
