@@ -16,7 +16,7 @@ import torch
 SHAPES = [("router", 7168, 256), ("kv_a", 7168, 576), ("q_a", 7168, 1536), ("q_b", 1536, 24576), ("o", 16384, 7168),
           ("gate_up", 7168, 4096), ("down", 2048, 7168), ("lm_head", 7168, 129280)]
 ROWS = [1, 16, 128, 1024, 4096]
-TUNINGS = 46
+TUNINGS = 51
 BF16, F32 = 14, 17
 
 
@@ -131,7 +131,7 @@ def main():
             if options.sweep:
                 found = {}
                 for tuning in range(TUNINGS):
-                    if tuning in range(5, 10) and m > 128 or tuning in range(10, 15) and m > 256 or (tuning < 5 or tuning > 39) and m < 128:
+                    if tuning in range(5, 10) and m > 128 or tuning in range(10, 15) and m > 256 or (tuning < 5 or tuning > 39) and m < 128 or tuning > 44 and m > 1024:
                         continue
                     if tuning in (38, 39) and m > 256 or tuning in range(15, 19) and m > 256:
                         continue

@@ -291,7 +291,10 @@ Kernel KernelOf(const HopperGemmTuning& t) {
            : t.n == 128 ? kKernel<2, 128, false>
                         : kKernel<2, 96, false>;
   if (t.warpgroups == 2)
-    return t.n == 16 ? kKernel<2, 16, true> : t.n == 64 ? kKernel<2, 64, true> : kKernel<2, 128, true>;
+    return t.n == 16   ? kKernel<2, 16, true>
+           : t.n == 64 ? kKernel<2, 64, true>
+           : t.n == 80 ? kKernel<2, 80, true>
+                       : kKernel<2, 128, true>;
   return t.n == 8    ? kKernel<1, 8, true>
          : t.n == 16 ? kKernel<1, 16, true>
          : t.n == 32 ? kKernel<1, 32, true>

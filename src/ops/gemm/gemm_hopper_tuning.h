@@ -24,7 +24,8 @@ inline constexpr HopperGemmTuning kHopperGemmTunings[] = {
     {1, 128, true, 1, 4},  {1, 128, true, 2, 4},  {1, 128, true, 1, 7},  {1, 128, true, 1, 8},  {2, 128, true, 1, 1},
     {2, 128, true, 2, 1},  {2, 128, true, 1, 4},  {2, 64, true, 2, 1},   {2, 16, true, 1, 1},   {2, 16, true, 1, 4},
     {2, 160, false, 2, 1}, {2, 160, false, 1, 1}, {2, 96, false, 2, 1},  {2, 96, false, 1, 1},  {2, 128, true, 1, 7},
-    {2, 128, true, 1, 8},
+    {2, 128, true, 1, 8},  {2, 64, true, 1, 4},   {2, 64, true, 1, 2},   {2, 128, true, 1, 2},  {2, 80, true, 1, 2},
+    {2, 80, true, 1, 4},
 };
 inline constexpr int kHopperGemmTuningCount = sizeof(kHopperGemmTunings) / sizeof(kHopperGemmTunings[0]);
 
@@ -52,13 +53,15 @@ constexpr HopperGemmLayout LayoutOf(const HopperGemmTuning& t, int64_t m, int64_
   const int later = static_cast<int>(segments) - l.segments_per_rank;  // segments outside the first rank
   l.slots = !t.swap ? 0 : later < 2 ? 1 : later < l.segments_per_rank ? later : l.segments_per_rank;
   l.slot_bytes = (int64_t{64} * t.warpgroups + 4) * t.n * 4;
+  // A block that has a multiprocessor to itself may use all of it; but large clusters need the room to be placed at all.
+  const bool alone = t.multicast * t.split <= 4 && l.p_tiles * l.q_tiles * t.split <= sm_count;
   for (const int64_t budget : {kHopperSmemPair, kHopperSmem}) {
-    if (budget == kHopperSmemPair && (t.warpgroups == 2 || l.p_tiles * l.q_tiles * t.split <= sm_count)) continue;
+    if (budget == kHopperSmemPair && (t.warpgroups == 2 || alone)) continue;
     const int64_t left = budget - 1024 - l.slots * l.slot_bytes;
     const int64_t stages = left < 0 ? 0 : left / l.stage_bytes;
     l.stages = static_cast<int>(stages < kHopperMaxStages ? stages : kHopperMaxStages);
     l.blocks_per_sm = budget == kHopperSmemPair ? 2 : 1;
-    if (l.stages >= 4) break;
+    if (l.stages >= 3) break;
   }
   if (l.stages < 3) l.stages = 0;
   l.smem_bytes = 1024 + l.stages * l.stage_bytes + l.slots * l.slot_bytes;
@@ -71,11 +74,14 @@ constexpr HopperGemmLayout LayoutOf(const HopperGemmTuning& t, int64_t m, int64_
 constexpr double HopperGemmEstimate(const HopperGemmTuning& t, int64_t m, int64_t n, int64_t k, int64_t segments,
                                     int sm_count) {
   const HopperGemmLayout l = LayoutOf(t, m, n, segments, sm_count);
-  if (l.stages == 0) return 1e30;
-  constexpr double kMegahertz = 1430, kOneWarpgroup = 2.5, kNarrowest = 39;  // n below this takes no less time
-  constexpr double kIntoSm = 121e3, kOutOfL2 = 74e3, kMemory = 3.64e6;       // bytes per microsecond
-  constexpr double kPerBlock = 2.3, kPerLaunch = 2.7, kPerPeer = 0.7;        // microseconds
+  if (l.stages == 0 || (!t.swap && m <= 64)) return 1e30;
+  constexpr double kMegahertz = 1640, kOneWarpgroup = 1.4, kNarrowest = 76;  // n below this takes no less time
+  constexpr double kIntoSm = 97e3, kOutOfL2 = 78e3, kMemory = 2.4e6;         // bytes per microsecond
+  constexpr double kPerBlock = 3.15, kPerLaunch = 0.1, kPerPeer = 0.78, kPerRank = 0.3;  // microseconds
   const int64_t blocks = l.p_tiles * l.q_tiles * t.split;
+  // Clusters of blocks that fill a multiprocessor each leave the rest of a group of 16 or 18 multiprocessors idle.
+  const int cluster = t.multicast * t.split;
+  if (l.blocks_per_sm == 1 && cluster > 2) sm_count = cluster > 4 ? sm_count * 3 / 4 : sm_count * 15 / 16;
   const double rows = 64.0 * t.warpgroups, columns = t.n, rounds = static_cast<double>(CeilDiv(blocks, sm_count));
   const double busy = blocks < sm_count ? static_cast<double>(blocks) / sm_count : 1.0;
   const int64_t rank_k = l.segments_per_rank * (k < 1024 ? k : 1024);
@@ -86,12 +92,13 @@ constexpr double HopperGemmEstimate(const HopperGemmTuning& t, int64_t m, int64_
   const double out = 2 * (rows + columns / t.multicast) * depth / kOutOfL2 * busy;
   if (block < in) block = in;
   if (block < out) block = out;
+  if (l.stages < 4) block *= 1.5;  // one stage is being read, one released: too few are in flight
   const double mk = static_cast<double>(m) * static_cast<double>(k),
                nk = static_cast<double>(n) * static_cast<double>(k);
   const double memory = 2 * (mk + nk + static_cast<double>(m) * static_cast<double>(n)) / kMemory;
   const double compute = (block + kPerBlock) * rounds;
   const double longer = compute > memory ? compute : memory, shorter = compute > memory ? memory : compute;
-  return longer + 0.1 * shorter + kPerLaunch + kPerPeer * (t.multicast - 1);
+  return longer + 0.1 * shorter + kPerLaunch + kPerPeer * (t.multicast - 1) + (t.split > 1 ? kPerRank * t.split : 0.0);
 }
 
 constexpr int HopperGemmPick(int64_t m, int64_t n, int64_t k, int64_t segments, int sm_count) {
