@@ -131,7 +131,9 @@ def main():
             if options.sweep:
                 found = {}
                 for tuning in range(TUNINGS):
-                    if tuning in range(5, 10) and m > 128 or tuning in range(10, 15) and m > 256 or (tuning < 5 or tuning > 39) and m < 128 or tuning > 44 and m > 1024:
+                    if tuning in range(5, 10) and m > 128 or tuning in range(10, 15) and m > 256:
+                        continue
+                    if (tuning < 5 or tuning > 39) and m < 128 or tuning > 44 and m > 1024:
                         continue
                     if tuning in (38, 39) and m > 256 or tuning in range(15, 19) and m > 256:
                         continue

@@ -31,10 +31,11 @@ if command -v compute-sanitizer > /dev/null; then
   for test in gpu_ops_test gpu_topk_test gpu_gemm_hopper_test; do
     check "$test --small, memcheck" "$test-memcheck" timeout 120 compute-sanitizer --error-exitcode 1 "$build/$test" --small
   done
-  for test in gpu_ops_test gpu_gemm_hopper_test; do
+  for test in gpu_ops_test; do
     check "$test --small, racecheck" "$test-racecheck" timeout 120 compute-sanitizer --tool racecheck --error-exitcode 1 "$build/$test" --small
   done
   table="${table}gpu_topk_test, racecheck           not run: it did not come to an end within 45 s, without clusters within 25 s
+gpu_gemm_hopper_test, racecheck    not run: it did not come to an end within 30 s
 "
 else
   table="${table}compute-sanitizer is not installed: memcheck and racecheck not run

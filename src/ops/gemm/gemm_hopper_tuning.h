@@ -53,7 +53,7 @@ constexpr HopperGemmLayout LayoutOf(const HopperGemmTuning& t, int64_t m, int64_
   const int later = static_cast<int>(segments) - l.segments_per_rank;  // segments outside the first rank
   l.slots = !t.swap ? 0 : later < 2 ? 1 : later < l.segments_per_rank ? later : l.segments_per_rank;
   l.slot_bytes = (int64_t{64} * t.warpgroups + 4) * t.n * 4;
-  // A block that has a multiprocessor to itself may use all of it; but large clusters need the room to be placed at all.
+  // A block that has a multiprocessor to itself may use all of it; but large clusters need room to be placed at all.
   const bool alone = t.multicast * t.split <= 4 && l.p_tiles * l.q_tiles * t.split <= sm_count;
   for (const int64_t budget : {kHopperSmemPair, kHopperSmem}) {
     if (budget == kHopperSmemPair && (t.warpgroups == 2 || alone)) continue;

@@ -23,8 +23,8 @@ __device__ __forceinline__ void BarrierExpect(uint32_t bar, uint32_t bytes) {
 __device__ __forceinline__ void BarrierArrive(uint32_t bar) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
 }
-// Neither arrival nor wait asks for cluster scope: what they order is the copy engine's and wgmma's use of shared memory,
-// and the wider scope costs a flush each time.
+// Neither arrival nor wait asks for cluster scope: what they order is the copy engine's and wgmma's use of shared
+// memory, and the wider scope costs a flush each time.
 // On the barrier at the same place in the block `rank` of the cluster.
 __device__ __forceinline__ void BarrierArriveAt(uint32_t bar, uint32_t rank) {
   asm volatile(
