@@ -8,6 +8,7 @@
 #include "cli/cli_options.h"
 #include "cli/cli_verbs.h"
 #include "engine/engine.h"
+#include "prove/prove.h"
 #include "prove/start_up_check.h"
 #include "tokenizer/chat.h"
 #include "trace/recorder.h"
@@ -43,6 +44,11 @@ int Verb_record(int argc, char** argv) {
   app.add_option("--steps", steps, "only these steps");
   app.add_option("--positions", positions, "only these token positions");
   app.add_option("--profile", profile_name, "deepseek or float32");
+  // A run of an engine that lacks one rule: something to look at with first and explain (examples/field_report).
+  std::string broken_name;
+  uint64_t broken_seed = 1;
+  app.add_option("--break", broken_name, "run with one rule switched off, as prove does: " + Join(BreakNames(), ", "));
+  app.add_option("--break-seed", broken_seed, "what an arbitrary choice of that engine draws from (default 1)");
   cpu.Add(&app);
   app.footer(
       "Examples:\n  samebits record models/tiny-v32 --prompt \"Hello!\" --out run-a\n"
@@ -51,6 +57,15 @@ int Verb_record(int argc, char** argv) {
   const auto trouble = [](const Status& status) { return Trouble("record", status.text()); };
   if (text.empty() == ids.empty()) return Trouble("record", "give either --prompt or --ids");
   if (FileExists(out)) return Trouble("record", out + ": exists already; a recording is never overwritten");
+
+  BreakRules broken;
+  if (!broken_name.empty()) {
+    const Result<BreakRules> rules = BreakFromName(broken_name);
+    if (!rules.ok()) return trouble(rules.status());
+    broken = *rules;
+    broken.seed = broken_seed;
+  }
+  const BreakRules* const break_rules = broken.any() ? &broken : nullptr;
 
   Result<CpuEnvironment> environment = cpu.Open();
   if (!environment.ok()) return trouble(environment.status());
@@ -100,14 +115,16 @@ int Verb_record(int argc, char** argv) {
   options.layout = layout == "shards" ? TraceLayout::kShards : TraceLayout::kPerTensor;
   options.about = {{"engine", "samebits 0.1.0"},
                    {"model", folder},
-                   {"contract", ContractId(**profile)},
+                   {"contract", ContractId(**profile, break_rules)},
                    {"isa", IsaName(environment->isa)},
                    {"chunk", std::to_string(chunk)}};
+  if (break_rules != nullptr) options.about["break"] = broken_name;
   options.pool = environment->pool.get();
   Result<std::unique_ptr<Recorder>> recorder = Recorder::Create(out, options, filter);
   if (!recorder.ok()) return trouble(recorder.status());
   EngineOptions engine_options;
   engine_options.probe = recorder->get();
+  engine_options.broken = break_rules;
   engine_options.schedule.chunk = chunk;
   engine_options.schedule.prefix_cache = false;
   Result<std::unique_ptr<Engine>> engine = Engine::Create(model->get(), engine_options);
@@ -127,7 +144,7 @@ int Verb_record(int argc, char** argv) {
   if (const Status status = (*recorder)->Finish(); !status.ok()) return trouble(status);
   std::printf("%s: %lld steps, %zu prompt tokens, %lld drawn, level %s, contract %s\n", out.c_str(),
               static_cast<long long>(step), request.prompt.size(), static_cast<long long>(drawn), level.c_str(),
-              ContractId(**profile).c_str());
+              ContractId(**profile, break_rules).c_str());
   return kExitSame;
 }
 

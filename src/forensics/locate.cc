@@ -40,10 +40,13 @@ class Walk {
                      std::set<std::pair<int, std::string>>* seen, std::vector<std::string>* same) const {
     std::vector<std::string> inputs = SiteInputs(site);
     if (site == "embed") {  // the token sampled one step earlier
-      const auto it = states_.find({item.step - 1, -1, "token", item.rank});
-      if (it == states_.end()) return "";
-      if (it->second.differs) return it->second.name;
-      same->push_back(it->second.name);
+      for (const char* before : {"token", "logits"}) {
+        const auto it = states_.find({item.step - 1, -1, before, item.rank});
+        if (it == states_.end()) continue;
+        if (it->second.differs) return it->second.name;
+        same->push_back(it->second.name);
+        break;
+      }
       return "";
     }
     for (std::string input : inputs) {

@@ -175,6 +175,17 @@ Finding SetFinding(const ExplainInput& in, const IndexSetDiff& sets, const TopkI
         "the scores are bitwise equal, yet %lld of %lld rows do not hold the k best: the selection is wrong, not tied",
         N(wrong), N(sets.rows_other_set));
     append(wrong_lines);
+    TopkInputs narrow = a;
+    for (float& x : narrow.scores) x = ToF32(RoundToBF16(x));
+    const bool bf16 = std::all_of(sets.other_set.begin(), sets.other_set.end(), [&](const IndexRowDiff& row) {
+      return !SameScores(a, b, row.row) ||
+             JudgeRow(narrow, row.row, SortedIds(in.a.tensor, row.row), SortedIds(in.b.tensor, row.row)).kind ==
+                 RowVerdict::kTie;
+    });
+    if (bf16)
+      f.evidence.push_back(
+          "re-run: for these scores rounded to bf16 both sides hold the k best in every row and differ by ties alone: "
+          "the selection reads scores in bf16");
     if (ties > 0) f.evidence.push_back(Format("%lld further rows differ by ties alone", N(ties)));
     f.refute = "scores at the moment of the selection that differ from the recorded ones";
   } else if (ties > 0) {
