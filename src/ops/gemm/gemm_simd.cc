@@ -144,7 +144,7 @@ void Panels(const GemmTask& t, int64_t begin, int64_t end) {
     case 1:
       return FewRowsPanels<1, kVectorPanels, TB>(t, 0, begin, end);
     case 2:
-      return FewRowsPanels < 2, kVectorPanels / 2 ? kVectorPanels / 2 : 1, TB > (t, 0, begin, end);
+      return FewRowsPanels<2, kVectorPanels / 2 ? kVectorPanels / 2 : 1, TB>(t, 0, begin, end);
     case 3:
       return FewRowsPanels<3, kTilePanels, TB>(t, 0, begin, end);
     case 4:
