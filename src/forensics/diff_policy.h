@@ -33,6 +33,7 @@ class PolicyTable {
   Status AddRule(const std::string& text);
   const Policy& For(const std::string& name) const;
   const Policy& standard() const { return standard_; }
+  bool has_rules() const { return !rules_.empty(); }
 
  private:
   struct Rule;

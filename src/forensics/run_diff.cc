@@ -170,15 +170,16 @@ Result<DiffSums> DiffSources(TensorSource& left, TensorSource& right, const Diff
     if (it == index.end() || used[it->second]) return false;
     return *j = it->second, true;
   };
-  const bool lines_only = filter.KeepsAll() && !options.visit_identical;
+  const bool lines_only = filter.KeepsAll() && !options.visit_identical && !options.policies.has_rules();
   for (size_t i = 0; i < left.size(); ++i) {
-    size_t j = 0;
-    const bool both = find(i, &j);
-    if (both) used[j] = true;
-    if (both && lines_only && left.SameLine(i, right, j) && options.policies.For("").kind != PolicyKind::kSkip) {
+    if (lines_only && i < right.size() && !used[i] && left.SameLine(i, right, i)) {
+      used[i] = true;
       ++sums.compared, ++sums.identical;
       continue;
     }
+    size_t j = 0;
+    const bool both = find(i, &j);
+    if (both) used[j] = true;
     TensorDiff diff;
     SB_ASSIGN(diff.item, left.Item(i));
     diff.left_index = i, diff.right_index = j;
